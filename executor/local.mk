@@ -107,7 +107,6 @@ EXTRA_DIST += \
   executor/driver/README.md \
   executor/emu/README.md \
   executor/gpu/README.md \
-  executor/gpu/make_ptx.sh \
   executor/kernels/README.md \
   executor/libraries/README.md \
   executor/ops/README.md \
@@ -156,8 +155,8 @@ EXTRA_DIST += \
   executor/torch/pyproject.toml \
   executor/watch/README.md
 
-# The GPU's kernels, which are also compiled as C, as text, for which nvcc is needed; without it, ferry
-# has none for a GPU.
+# The GPU's kernels, which are also compiled as C. nvcc makes texts for a driver of them: where ferry is
+# configured --with-cuda, which builds them in, and for `make check`.
 KERNEL_FILES = \
   executor/gpu/attention.cu \
   executor/gpu/columns.h \
@@ -176,13 +175,14 @@ KERNEL_FILES = \
   executor/gpu/tile.h \
   executor/gpu/update.cu
 EXTRA_DIST += $(KERNEL_FILES)
-if HAVE_CUDA
-executor/calculate/ptx.inc: $(KERNEL_FILES) executor/ops/bf16.h executor/gpu/kernel_work.h trace/compute.def
-	$(AM_V_GEN)$(MKDIR_P) executor/calculate && bash $(srcdir)/executor/gpu/make_ptx.sh '$(NVCC)' $(srcdir) >$@.new && \
-	  mv $@.new $@
-executor/calculate/ptx.$(OBJEXT): executor/calculate/ptx.inc
+PTX = executor/gpu/fp32.ptx executor/gpu/bf16.ptx
+$(PTX): $(KERNEL_FILES) executor/gpu/kernel_work.h executor/ops/bf16.h trace/compute.def
+	$(AM_V_GEN)$(MKDIR_P) executor/gpu && case $@ in *bf16.ptx) type=-DKERNEL_BF16=1 ;; *) type= ;; esac && \
+	  '$(NVCC)' -ptx -arch=compute_75 -diag-suppress 177 $$type -I$(srcdir) -o $@.new $(srcdir)/executor/gpu/kernels.cu && mv $@.new $@
+if WITH_PTX
+executor/calculate/ptx.$(OBJEXT): $(PTX)
 endif
-CLEANFILES += executor/fp32.ptx executor/bf16.ptx executor/calculate/ptx.inc
+CLEANFILES += $(PTX)
 
 # The emulated driver is a library of its own, opened by path like the real one.
 noinst_LIBRARIES += libemu.a

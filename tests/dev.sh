@@ -46,6 +46,10 @@ other_flags() {
   CFLAGS=-O0 dev 0 "$tree/dev" build && noted "configure ../configure -q" "make -s -C build clean" "make -s -C build -j1" || return 1
   CFLAGS=-O0 dev 0 "$tree/dev" build && noted "make -s -C build -j1"
 }
+demo() {
+  mkdir -p "$tree/build" && printf '#!/bin/sh\necho "ferry $*" >>"$NOTES"\n' >"$tree/build/ferry" && chmod +x "$tree/build/ferry"
+  CFLAGS=-O0 dev 0 "$tree/dev" demo -d v100 && noted "make -s -C build -j1 ferry" "ferry demo -d v100"
+}
 help() {
   local word
   for word in help -h --help; do dev 0 "$tree/dev" $word && grep -q '^\./dev demo' out && [ ! -s err ] || return 1; done
@@ -61,6 +65,7 @@ claim "a source folder may have a space in its name" spaces
 claim "it finds its folder from anywhere" elsewhere
 claim "so may a build folder elsewhere" out_of_tree
 claim "objects made with other flags are not kept" other_flags
+claim "the demo builds the program and nothing else" demo
 claim "help is a result" help
 claim "an unknown job is named" unknown
 claim "words after a job are refused before anything is done" more

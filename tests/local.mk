@@ -273,6 +273,7 @@ scripts_under_test = \
   tests/installed.sh \
   tests/pictures.sh \
   tests/profiles.sh \
+  tests/ptx.sh \
   tests/replay.sh \
   tests/replay_killed.sh \
   tests/orders.sh \
@@ -386,5 +387,8 @@ $(FAKES_MADE): tests/fakes.h
 .c.so:
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(SHARED) $(DEFS) -I. $(AM_CPPFLAGS) $(CPPFLAGS) -o $@ $< -lm -ldl
 check_DATA = $(FAKES_MADE) $(USERS_CODE)
+if HAVE_CUDA
+check_DATA += $(PTX)
+endif
 EXTRA_DIST += $(FAKES)
 CLEANFILES += $(FAKES_MADE) $(USERS_CODE)

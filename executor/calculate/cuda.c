@@ -97,8 +97,8 @@ static bool load_type (const calculation *c, cuda *u, bool bf16, error *err) {
     return false;
   if (entry == NULL && ptx == NULL)
     return error_set (err, ERR_unreachable,
-                      "this ferry was built without the CUDA toolkit and has no kernels for a GPU; "
-                      "build it where nvcc is, or use --driver emulated");
+                      "this ferry has no GPU kernels built in: configure it --with-cuda where nvcc is "
+                      "(FERRY_CONFIGURE=--with-cuda ./dev build), or use --driver emulated");
   if (!driver_ok (d, d->module_load (&u->module[bf16], entry != NULL ? "kernels" : ptx),
                   "cuModuleLoadData", err))
     return false;

@@ -9,7 +9,7 @@
 
 extern const calculator calculator_cuda;
 
-/* The kernels as text that a driver compiles; NULL: built without the CUDA toolkit. */
+/* The kernels as text that a driver compiles; NULL: not built in. */
 extern const char *const calculate_ptx_fp32, *const calculate_ptx_bf16;
 
 #endif

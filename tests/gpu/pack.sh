@@ -7,6 +7,8 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "$1") out=$2 size=${3:-full}
+# A GPU is to calculate there; the emulated device has its kernels from the program.
+[ "$size" = small ] || grep -q '^#define WITH_PTX' "$build/config.h" || { echo "$build: configure --with-cuda first" >&2; exit 1; }
 programs="$build/ferry $build/tests/gpu/experiments $build/tests/gpu/copies"
 ${MAKE:-make} -s -C "$build" tests/gpu/experiments tests/gpu/copies >&2
 rm -rf "$out" && mkdir -p "$out/bin" "$out/lib" "$out/traces" "$out/plans"
