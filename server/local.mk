@@ -32,14 +32,18 @@ SERVER_FILES = \
   server/http/answers.h \
   server/http/desk.c \
   server/http/desk.h \
+  server/http/door.h \
   server/http/http.c \
   server/http/http.h \
   server/http/links.c \
   server/http/links.h \
   server/http/listen.c \
   server/http/listen.h \
+  server/http/replies.c \
   server/http/upload.c \
   server/http/upload.h \
+  server/http/watchdog.c \
+  server/http/watchdog.h \
   server/protocol/kinds.c \
   server/protocol/kinds.def \
   server/protocol/kinds.h \

@@ -208,8 +208,10 @@ if HAVE_SERVER
 check_PROGRAMS += \
   tests/test_accept \
   tests/test_answers \
-  tests/test_store
+  tests/test_store \
+  tests/test_watchdog
 tests_test_accept_LDADD = libserver.a $(LDADD) $(SERVER_FOREIGN)
+tests_test_watchdog_LDADD = libserver.a $(LDADD) $(SERVER_FOREIGN)
 tests_test_answers_LDADD = libserver.a $(LDADD) $(SERVER_FOREIGN)
 tests_test_store_LDADD = libserver.a $(LDADD) $(SERVER_FOREIGN)
 endif
@@ -292,7 +294,8 @@ scripts_under_test = \
   tests/solve.sh \
   tests/terminal.sh \
   tests/torch_pip.sh \
-  tests/train.sh
+  tests/train.sh \
+  tests/service_flood.sh
 
 EXTRA_DIST += \
   $(long_under_test) \

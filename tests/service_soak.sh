@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What `make check` says of the service, for longer: 200 kills on each store, 1000 jobs of two replicas,
+# floods of 5,000 connections for a minute each,
 # an hour of mixed load.
 export FERRY_SOAK=1
 status=0
-for it in service_fuzz service_api_fuzz service_killed service_postgres service_hour; do
+export FLOOD_CONNECTIONS=5000 FLOOD_S=60 FLOOD_MOST_S=0.1
+for it in service_fuzz service_flood service_api_fuzz service_killed service_postgres service_hour; do
   echo "== $it"
   bash "$srcdir/tests/$it.sh" || [ $? = 77 ] || status=1
 done

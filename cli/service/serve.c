@@ -16,6 +16,7 @@
 #endif
 
 #include "base/file.h"
+#include "base/order.h"
 #include "base/units.h"
 #include "cli/call/call.h"
 #include "cli/inputs/devices.h"
@@ -247,23 +248,46 @@ static void keep_little (void) {
 #endif
 }
 
-/* Each connection is an open file, and a system gives a program few of them before it asks. */
-static void allow_files (int64_t connections) {
-  enum { OTHER_FILES = 512 };
+/* Each connection is an open file, and its upload or reply another; a system gives a program few of
+   them before it asks. Where it gives fewer, there are fewer connections. */
+static void allow_files (call *c, int64_t *connections) {
+  enum { OTHER_FILES = 512, LEAST = 16 };
   struct rlimit l;
-  rlim_t need = (rlim_t)connections + OTHER_FILES;
+  rlim_t need = 2 * (rlim_t)*connections + OTHER_FILES;
   if (getrlimit (RLIMIT_NOFILE, &l) != 0 || l.rlim_cur >= need)
     return;
   l.rlim_cur = l.rlim_max < need ? l.rlim_max : need;
-  setrlimit (RLIMIT_NOFILE, &l); /* with fewer, the others wait until one ends */
+  if (setrlimit (RLIMIT_NOFILE, &l) != 0 || l.rlim_cur == need)
+    return;
+  *connections = max_of (LEAST, ((int64_t)l.rlim_cur - OTHER_FILES) / 2);
+  call_note (c, "%lld connections at the same time: this system allows %lld open files",
+             (long long)*connections, (long long)l.rlim_cur);
 }
 
-static int serve (call *c, const service_options *o, const sockets *s) {
+/* Behind SIGTERM: a second signal, or a stop that takes too long, ends the process as it is. Jobs
+   are in the store. */
+static void *end_in_time (void *signals) {
+  enum { STOP_S = 15, STATUS_INTERNAL = 70 };
+  struct timespec most = { .tv_sec = STOP_S };
+  while (sigtimedwait (signals, NULL, &most) < 0 && errno == EINTR)
+    continue;
+  _exit (STATUS_INTERNAL);
+}
+
+static void end_soon (call *c, sigset_t *signals) {
+  pthread_t ending;
+  if (pthread_create (&ending, NULL, end_in_time, signals) == 0)
+    pthread_detach (ending);
+  else
+    call_note (c, "no thread that ends the daemon in time");
+}
+
+static int serve (call *c, service_options *o, const sockets *s) {
   sigset_t signals;
   int number = 0;
   http *h = NULL;
   keep_little ();
-  allow_files (o->most_connections);
+  allow_files (c, &o->most_connections);
   block_signals (&signals);
   service *it = service_new (o, &c->err);
   bool ok = it && crew_open (it, &c->err) && (h = http_start (it, s->fd, s->n, &c->err)) &&
@@ -273,6 +297,7 @@ static int serve (call *c, const service_options *o, const sockets *s) {
   while (sigwait (&signals, &number) != 0)
     continue;
   listen_notify (getenv ("NOTIFY_SOCKET"), "STOPPING=1");
+  end_soon (c, &signals);
   service_log (it, "info", "stopping", NULL);
   atomic_store (&it->stopping, true);
   http_stop (h, crew_stop);

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 16, MOMENT_MS = 20 };
+enum { AT_ONCE = 16, MOMENT_MS = 2 };
 
 struct accepting {
   pthread_t thread;

@@ -20,8 +20,8 @@ struct desk {
   exchange *first, *last;      /* to be answered */
   exchange *waiting, *streams; /* lists without order */
   int n_waiting, n_streams, answering_now;
-  int64_t changes; /* so many were told */
-  bool changed, draining, stop;
+  int64_t changes;                     /* so many were told */
+  bool changed, fresh, draining, stop; /* fresh: a stream has begun */
 };
 
 /* ---- the queue ---- */
@@ -129,7 +129,7 @@ bool desk_stream (desk *d, exchange *e) {
     e->next = d->streams;
     d->streams = e;
     d->n_streams++;
-    d->changed = true;
+    e->more = d->fresh = true; /* it alone is looked at */
     pthread_cond_signal (&d->change);
   }
   pthread_mutex_unlock (&d->lock);
@@ -205,7 +205,7 @@ static void nap (desk *d) {
   int64_t ns = SECOND / 4, now = service_now_ns ();
   for (const exchange *e = d->waiting; e; e = e->next)
     ns = min_of (ns, e->request.wait_until_ns - now);
-  if (d->changed || ns <= 0)
+  if (d->changed || d->fresh || ns <= 0)
     return;
   patience_wait (&d->change, &d->lock, ns);
 }
@@ -221,7 +221,7 @@ static void *watch (void *context) {
         store_is_shared (d->service->store) && service_now_ns () - looked_ns > LOOK_S * SECOND;
     bool all = d->changed || late;
     looked_ns = all ? service_now_ns () : looked_ns;
-    d->changed = false;
+    d->changed = d->fresh = false;
     atomic_store (&d->service->metrics[METRIC_http_suspended], d->n_waiting + d->n_streams);
     ask_again (d, all);
     for (exchange *e = d->streams; e; e = e->next)

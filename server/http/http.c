@@ -10,186 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/http/accept.h"
-#include "server/http/answers.h"
-#include "server/http/desk.h"
-#include "server/http/links.h"
-#include "server/http/upload.h"
+#include "server/http/door.h"
+#include "server/http/listen.h"
 
-enum { IDLE_S = 15 };
+enum { IDLE_S = 15, STATUS_INTERNAL = 70 };
 enum { CONNECTION_BYTES = 32 << 10, POOL = 4 };
-
-struct http {
-  service *service;
-  desk *desk;
-  links *links;
-  struct MHD_Daemon *daemon;
-  accepting *accepting;
-  uint64_t salt;
-  _Atomic uint64_t requests;
-  answers *kept;
-};
-
-typedef struct door {
-  exchange e;
-  http *http;
-  struct MHD_Connection *connection;
-  link_state *link;
-  upload body;
-  int64_t sent_bytes; /* of the reply's body, where it is no stream */
-  bool put;
-} door;
-
-/* ---- replies ---- */
-
-static void add_headers (door *r, struct MHD_Response *out) {
-  const reply *p = &r->e.reply;
-  if (p->type)
-    MHD_add_response_header (out, "Content-Type", p->type);
-  for (int i = 0; i < p->n_headers; i++)
-    MHD_add_response_header (out, p->headers[i].name, p->headers[i].value);
-}
-
-static int64_t now_s (void) {
-  return service_now_ns () / 1000000000;
-}
-
-/* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path.
-   What takes some thought to read is left to the route. */
-static bool is_plain (const request *q) {
-  const char *accept = request_list (q, "Accept");
-  bool any = !accept || strcmp (accept, "*/*") == 0 || strcasecmp (accept, "application/json") == 0;
-  return strcmp (q->method, "GET") == 0 && !q->n_query && any;
-}
-
-static const char *key_of (door *r) {
-  error ignored = { 0 };
-  return arena_format (r->e.request.arena, &ignored, "%s %s", r->e.request.owner,
-                       r->e.request.path);
-}
-
-static void fall_asleep (exchange *e) {
-  MHD_suspend_connection (((door *)e->door)->connection);
-}
-
-static ssize_t read_stream (void *context, uint64_t position, char *to, size_t most) {
-  door *r = context;
-  (void)position;
-  int64_t n = desk_read (r->http->desk, &r->e, to, (int64_t)most, fall_asleep);
-  return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
-}
-
-static struct MHD_Response *make_response (door *r) {
-  reply *p = &r->e.reply;
-  struct MHD_Response *out;
-  bool bare = p->status == 204 || p->status == 304;
-  if (p->stream)
-    out = MHD_create_response_from_callback (MHD_SIZE_UNKNOWN, 4096, read_stream, r, NULL);
-  else if (p->file >= 0 && !bare) {
-    out = MHD_create_response_from_fd64 ((uint64_t)p->file_bytes, p->file);
-    p->file = out ? -1 : p->file;
-  } else {
-    out = MHD_create_response_from_buffer (bare ? 0 : (size_t)p->body.size, p->body.data,
-                                           MHD_RESPMEM_MUST_FREE);
-    p->body = out ? (bytes){ 0 } : p->body;
-  }
-  if (out)
-    add_headers (r, out);
-  return out;
-}
-
-/* A small file that stays the same is read into memory, so that the next answer comes from there.
- */
-static void load_file (door *r) {
-  reply *p = &r->e.reply;
-  error ignored = { 0 };
-  int64_t done = 0;
-  if (!p->keep || p->file < 0 || !bytes_room (&p->body, p->file_bytes, &ignored))
-    return;
-  while (done < p->file_bytes) {
-    ssize_t n = read (p->file, p->body.data + done, (size_t)(p->file_bytes - done));
-    if (n <= 0)
-      return;
-    done += n;
-  }
-  p->body.size = done;
-  close (p->file);
-  p->file = -1;
-}
-
-/* The kind of jobs that the path is about. */
-static const char *kind_of (const request *q) {
-  const job_kind *k = q->part[0] ? kind_named (q->part[0]) : NULL;
-  return k ? k->name : "other";
-}
-
-static const char *method_of (const request *q) {
-  static const char *const known[] = { "GET", "HEAD", "POST", "PUT", "DELETE" };
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (strcmp (q->method, known[i]) == 0)
-      return known[i];
-  return "other";
-}
-
-static void measure (door *r) {
-  service *s = r->http->service;
-  const char *route = r->e.route ? r->e.route->path : "none";
-  service_count_of (s, METRIC_http_requests_total, method_of (&r->e.request), route,
-                    status_text (r->e.reply.status));
-  service_observe (s, METRIC_http_request_duration_seconds, route,
-                   service_now_ns () - r->e.request.began_ns);
-}
-
-static enum MHD_Result queue_reply (door *r) {
-  request *q = &r->e.request;
-  reply *p = &r->e.reply;
-  http *h = r->http;
-  bool plain = is_plain (q) && p->status == 200;
-  if (p->stream && !desk_stream (h->desk, &r->e)) {
-    reply_problem (p, q, PROBLEM_unavailable, "too many wait already");
-    reply_header (p, "Retry-After", "5");
-  }
-  load_file (r);
-  bool cache = p->keep && plain && p->file < 0;
-  r->sent_bytes = p->file >= 0 ? p->file_bytes : p->body.size;
-  struct MHD_Response *out = make_response (r);
-  if (!out)
-    return MHD_NO;
-  if (!cache) {
-    MHD_add_response_header (out, "X-Request-Id", q->id);
-    MHD_add_response_header (out, "traceparent", q->trace);
-  }
-  /* A kept answer may be another's business tomorrow: after a DELETE all is asked for again. */
-  if (strcmp (q->method, "DELETE") == 0)
-    answers_forget (h->kept);
-  enum MHD_Result ok = MHD_queue_response (r->connection, (unsigned)p->status, out);
-  if (cache)
-    answers_keep (h->kept, key_of (r), out, r->sent_bytes,
-                  now_s ()); /* the connection holds it too by now */
-  else
-    MHD_destroy_response (out);
-  measure (r);
-  if (cache)
-    service_count_of (h->service, METRIC_cache_misses_total, kind_of (q), NULL, NULL);
-  return ok;
-}
-
-/* Answered here and now, where the answer is in memory. */
-static bool answer_cached (door *r, enum MHD_Result *result) {
-  request *q = &r->e.request;
-  if (!is_plain (q) || request_header (q, "If-None-Match"))
-    return false;
-  const char *key = key_of (r);
-  if (!key)
-    return false;
-  bool hit = answers_queue (r->http->kept, key, r->connection, now_s (), &r->sent_bytes, result);
-  if (hit) {
-    r->e.reply.status = 200;
-    service_count_of (r->http->service, METRIC_cache_hits_total, kind_of (q), NULL, NULL);
-    measure (r);
-  }
-  return hit;
-}
 
 /* ---- requests ---- */
 
@@ -273,17 +98,17 @@ static enum MHD_Result put (door *r) {
   request *q = &r->e.request;
   if (!body_is_here (r)) {
     r->e.handled = true;
-    return queue_reply (r);
+    return door_reply (r);
   }
   upload_end (&r->body, q);
   r->put = true;
   q->began_ns = service_now_ns ();
   links_busy (r->http->links, r->link, LINK_BUSY);
-  if (desk_put (r->http->desk, &r->e, fall_asleep))
+  if (desk_put (r->http->desk, &r->e, door_sleep))
     return MHD_YES;
   reply_problem (&r->e.reply, q, PROBLEM_unavailable, "the service stops");
   r->e.handled = true;
-  return queue_reply (r);
+  return door_reply (r);
 }
 
 static bool has_body (const request *q) {
@@ -301,7 +126,7 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
     if (!r)
       return MHD_NO;
     /* A reply at this moment spares the body, and ends the connection. */
-    return !r->e.route && has_body (&r->e.request) ? queue_reply (r) : MHD_YES;
+    return !r->e.route && has_body (&r->e.request) ? door_reply (r) : MHD_YES;
   }
   if (*size) {
     links_bytes (r->http->links, r->link, (int64_t)*size);
@@ -310,36 +135,44 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
     *size = 0;
     return ok ? MHD_YES : MHD_NO;
   }
-  if (r->e.handled || !r->e.route)
-    return queue_reply (r);
-  if (!r->put && r->e.route->body == BODY_NONE && !r->body.too_large && answer_cached (r, &result))
+  if (r->e.route && r->e.route->run == api_health) /* of this thread, whatever the others do */
+    routes_answer (r->http->service, r->e.route, &r->e.request, &r->e.reply);
+  if (r->e.handled || r->e.reply.status)
+    return door_reply (r);
+  if (!r->put && r->e.route->body == BODY_NONE && !r->body.too_large &&
+      door_reply_kept (r, &result))
     return result;
   return r->put ? MHD_YES : put (r);
+}
+
+static void log_request (door *r) {
+  char time[24], in[24], out[24], trace_id[33], span_id[17];
+  const request *q = &r->e.request;
+  snprintf (time, sizeof time, "%.6f", (double)(service_now_ns () - q->began_ns) / 1e9);
+  snprintf (in, sizeof in, "%lld", (long long)q->body_bytes);
+  snprintf (out, sizeof out, "%lld", (long long)r->sent_bytes);
+  snprintf (trace_id, sizeof trace_id, "%.32s", q->trace + 3);
+  snprintf (span_id, sizeof span_id, "%.16s", q->trace + 36);
+  service_log (r->http->service, "info", "request", "bytes_in", in, "bytes_out", out, "code",
+               status_text (r->e.reply.status), "dur_s", time, "method", q->method, "request_id",
+               q->id, "route", r->e.route ? r->e.route->path : "", "span_id", span_id, "trace_id",
+               trace_id, NULL);
 }
 
 static void completed (void *context, struct MHD_Connection *c, void **state,
                        enum MHD_RequestTerminationCode how) {
   door *r = *state;
-  char time[24], in[24], out[24], trace_id[33], span_id[17];
   (void)context, (void)c, (void)how;
   if (!r)
     return;
   if (r->e.reply.stream)
     desk_forget (r->http->desk, &r->e);
   upload_forget (&r->body);
+  if (r->e.request.role != ROLE_none && r->e.reply.status < 400)
+    links_know (r->http->links, r->link);
   links_busy (r->http->links, r->link, LINK_HEAD);
-  if (r->http->service->options.log && (r->e.handled || r->e.reply.status)) {
-    const request *q = &r->e.request;
-    snprintf (time, sizeof time, "%.6f", (double)(service_now_ns () - q->began_ns) / 1e9);
-    snprintf (in, sizeof in, "%lld", (long long)q->body_bytes);
-    snprintf (out, sizeof out, "%lld", (long long)r->sent_bytes);
-    snprintf (trace_id, sizeof trace_id, "%.32s", q->trace + 3);
-    snprintf (span_id, sizeof span_id, "%.16s", q->trace + 36);
-    service_log (r->http->service, "info", "request", "bytes_in", in, "bytes_out", out, "code",
-                 status_text (r->e.reply.status), "dur_s", time, "method", q->method, "request_id",
-                 q->id, "route", r->e.route ? r->e.route->path : "", "span_id", span_id, "trace_id",
-                 trace_id, NULL);
-  }
+  if (r->link && r->http->service->options.log && (r->e.handled || r->e.reply.status))
+    log_request (r);
   bytes_free (&r->e.request.body);
   bytes_free (&r->e.text);
   reply_free (&r->e.reply);
@@ -353,10 +186,11 @@ static void connected (void *context, struct MHD_Connection *c, void **state,
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info (c, MHD_CONNECTION_INFO_CONNECTION_FD);
   bool opens = what == MHD_CONNECTION_NOTIFY_STARTED;
-  service_count (h->service, METRIC_http_connections, opens ? 1 : -1);
   if (opens)
-    *state = links_add (h->links, info ? info->connect_fd : -1);
-  else
+    *state = links_of (h->links, info ? info->connect_fd : -1);
+  if (*state)
+    service_count (h->service, METRIC_http_connections, opens ? 1 : -1);
+  if (!opens)
     links_remove (h->links, *state);
 }
 
@@ -368,14 +202,33 @@ static void on_ready (void *context, exchange *e) {
 /* ---- life ---- */
 
 static bool is_full (void *context) {
-  http *h = context;
-  const union MHD_DaemonInfo *info =
-      MHD_get_daemon_info (h->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-  return info && (int64_t)info->num_connections >= h->service->options.most_connections;
+  return !links_have_room (((http *)context)->links);
 }
 
 static void take (void *context, int fd, const struct sockaddr *from, socklen_t size) {
-  MHD_add_connection (((http *)context)->daemon, fd, from, size); /* closes it where it refuses */
+  http *h = context;
+  if (!links_take (h->links, fd))
+    close (fd);
+  else if (MHD_add_connection (h->daemon, fd, from, size) != MHD_YES) /* which has closed it */
+    service_log (h->service, "error", "libmicrohttpd refuses a connection", NULL);
+}
+
+static bool open_probe (void *context, int fd) {
+  struct sockaddr none = { .sa_family = AF_UNIX };
+  return MHD_add_connection (((http *)context)->daemon, fd, &none, sizeof none) == MHD_YES;
+}
+
+static void on_answered (void *context) {
+  (void)context;
+  listen_notify (getenv ("NOTIFY_SOCKET"), "WATCHDOG=1");
+}
+
+/* Jobs are in the store, and workers end with the daemon. */
+static void on_late (void *context) {
+  service_log (((http *)context)->service, "error",
+               "a thread has not answered for ten seconds: the daemon ends, to be started again",
+               NULL);
+  _exit (STATUS_INTERNAL);
 }
 
 /* A path would end at a NUL for us, not for who sent it: another control character takes its place,
@@ -387,21 +240,31 @@ static size_t unescape (void *context, struct MHD_Connection *c, char *text) {
   return MHD_http_unescape (text);
 }
 
-static bool start_daemon (http *h, error *err) {
-  long n = sysconf (_SC_NPROCESSORS_ONLN);
+/* A thread of the library that comes to its share of the limit waits for a lock that it holds, for
+   ever: 0.9.75 counts a connection only once that thread has begun with it, and one socket too many
+   may be on its way. links keeps all of them together below what each thread may have. */
+static bool start_daemon (http *h, unsigned threads, error *err) {
   unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
                    MHD_USE_NO_LISTEN_SOCKET;
-  h->daemon =
-      MHD_start_daemon (flags, 0, NULL, NULL, handle, h, MHD_OPTION_THREAD_POOL_SIZE,
-                        (unsigned)(n > POOL ? POOL
-                                   : n < 2  ? 2
-                                            : n),
-                        MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->service->options.most_connections,
-                        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-                        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-                        completed, h, MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
+  int64_t each = h->service->options.most_connections + 2 * LINKS_LEAVING;
+  h->daemon = MHD_start_daemon (
+      flags, 0, NULL, NULL, handle, h, MHD_OPTION_THREAD_POOL_SIZE, threads,
+      MHD_OPTION_CONNECTION_LIMIT, (unsigned)each * threads, MHD_OPTION_CONNECTION_TIMEOUT,
+      (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+      MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
+      MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
   return h->daemon || error_set (err, ERR_internal, "libmicrohttpd does not start");
+}
+
+static bool start_watchdog (http *h, unsigned threads, error *err) {
+  watchdog_care care = { .threads = (int)threads,
+                         .moment_ms = 1000,
+                         .patience = 10,
+                         .open = open_probe,
+                         .answered = on_answered,
+                         .late = on_late,
+                         .context = h };
+  return (h->watchdog = watchdog_start (&care, err)) != NULL;
 }
 
 http *http_start (service *s, const int *sockets, int n, error *err) {
@@ -410,17 +273,21 @@ http *http_start (service *s, const int *sockets, int n, error *err) {
     error_memory (err);
     return NULL;
   }
+  long cpus = sysconf (_SC_NPROCESSORS_ONLN);
+  unsigned threads = (unsigned)(cpus > POOL ? POOL : cpus < 2 ? 2 : cpus);
   h->service = s;
   accept_to to = { .is_full = is_full, .take = take, .context = h };
   bool ok = getrandom (&h->salt, sizeof h->salt, 0) == (ssize_t)sizeof h->salt ||
             error_set (err, ERR_internal, "the system gives no random bytes");
-  ok = ok && (h->kept = answers_new (err)) && (h->links = links_start (err)) &&
-       (h->desk = desk_start (s, on_ready, h, err)) && start_daemon (h, err) &&
-       (h->accepting = accept_start (sockets, n, &to, err));
+  ok = ok && (h->kept = answers_new (err)) &&
+       (h->links = links_start (s->options.most_connections, err)) &&
+       (h->desk = desk_start (s, on_ready, h, err)) && start_daemon (h, threads, err) &&
+       start_watchdog (h, threads, err) && (h->accepting = accept_start (sockets, n, &to, err));
   return ok ? h : NULL; /* the program ends then */
 }
 
 void http_stop (http *h, void (*stop_work) (service *s)) {
+  watchdog_stop (h->watchdog);
   accept_stop (h->accepting);
   desk_drain (h->desk);
   stop_work (h->service);

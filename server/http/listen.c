@@ -17,7 +17,7 @@
 
 #include "server/protocol/message.h"
 
-enum { BACKLOG = 128, SOCKET_MODE = 0660 };
+enum { BACKLOG = 4096, SOCKET_MODE = 0660 };
 
 static int open_socket (const struct sockaddr *address, socklen_t size, const char *where,
                         error *err) {
