@@ -72,6 +72,8 @@ ferry_SOURCES = \
   cli/inputs/rewriting.h \
   cli/inputs/stopping.c \
   cli/inputs/stopping.h \
+  cli/inputs/tunings.c \
+  cli/inputs/tunings.h \
   cli/inputs/zoo_options.c \
   cli/inputs/zoo_options.h \
   cli/list_devices.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The manual pages, and docs/commands.md, printed from the table of commands. */
+/* The manual pages, printed from the table of commands. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -145,37 +145,6 @@ static bool page_to (call *c, const char *folder, const cli_command *command) {
   return ok;
 }
 
-/* ---- docs/commands.md ---- */
-
-static void markdown_options (const cli_command *command) {
-  char text[OPTION_TEXT];
-  const cli_option *o;
-  for (int i = 0; (o = option_at (command, i)); i++)
-    printf ("- `%s`: %s\n", option_text (text, o), o->says);
-}
-
-static void markdown (void) {
-  fputs ("# Commands\n\nMade by `ferry man --markdown`; `ferry COMMAND --help` and the manual "
-         "pages say the same.\n\n## Exit status\n\n",
-         stdout);
-  for (int i = 0; i < n_exit_lines; i++)
-    printf ("- %d: %s\n", exit_lines[i].status, exit_lines[i].says);
-  fputs ("\n## Environment\n\n", stdout);
-  for (int i = 0; i < N_ENVIRONMENT; i++)
-    printf ("- `%s`: %s\n", environment[i][0], environment[i][1]);
-  for (int i = 0; commands[i]; i++) {
-    const cli_command *command = commands[i];
-    printf ("\n## ferry %s%s%s\n\n", command->name, *command->operands ? " " : "",
-            command->operands);
-    for (const char *at = command->about; *at; at++) {
-      fputc (*at, stdout);
-      if (*at == '\n')
-        fputc ('\n', stdout);
-    }
-    markdown_options (command);
-  }
-}
-
 /* A page on standard output: as it is, or the text of a member of an object. */
 static bool print_page (call *c, const cli_command *command) {
   int64_t size = 0;
@@ -187,11 +156,8 @@ static int run (call *c) {
   const char *folder = call_text (c, "all");
   const cli_command *command = c->n_operands ? command_named (c->operands[0]) : NULL;
   bool ok = true;
-  if (c->json && (folder || call_flag (c, "markdown")))
-    ok = error_set (&c->err, ERR_usage, "--json prints one page; leave out --%s",
-                    folder ? "all" : "markdown");
-  else if (call_flag (c, "markdown"))
-    markdown ();
+  if (c->json && folder)
+    ok = error_set (&c->err, ERR_usage, "--json prints one page; leave out --all");
   else if (folder) {
     ok = page_to (c, folder, NULL);
     for (int i = 0; commands[i] && ok; i++)
@@ -205,7 +171,6 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   { 'a', "all", "FOLDER", "write every page into a folder that is there" },
-  { 0, "markdown", NULL, "all commands as one page of Markdown" },
   OPTIONS_END,
 };
 

@@ -13,6 +13,7 @@
 #include "cli/explain/policy.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/tunings.h"
 #include "cli/inputs/rewriting.h"
 #include "cli/remote/remote.h"
 #include "solver/fleet/floor.h"
@@ -400,7 +401,11 @@ static int solve_there (call *c, const char *name) {
 }
 
 static int run (call *c) {
-  const char *name = call_text (c, "policy");
+  const char *name = call_text (c, "policy"), *tune = call_text (c, "tune");
+  if (tune && strcmp (tune, "list") == 0) {
+    tunings_list ();
+    return EXIT_YES;
+  }
   if (name && strcmp (name, "list") == 0) {
     if (c->json)
       return policies_list_json (c) ? EXIT_YES : call_failed (c);
@@ -456,8 +461,8 @@ static const cli_option options[] = {
   { 0, "for", "replay|run|torch",
     "who will carry it out: `ferry replay`, an unmodified program (places stay the same), or "
     "ferry_torch (whole storages that only autograd or the optimizer holds); without it, replay" },
-  { 0, "tune", "NAME=VALUE,...",
-    "for developers: another number for the search, or a strategy off; docs/tuning.md lists them" },
+  { 0, "tune", "NAME=VALUE,...|list",
+    "for developers: another number for the search, or a strategy off; list: print them" },
   { 0, "proof", NULL, "keep in the plan what `ferry prove` needs" },
   { 0, "dump", "FILE",
     "write the program whose optimum bounds the stalls, in the LP format of CPLEX" },

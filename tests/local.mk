@@ -349,8 +349,7 @@ EXTRA_DIST += \
   tests/torch/run.py \
   tests/torch/spill_claims.py \
   tests/torch/tool_claims.py \
-  tests/torch/trap_claims.py \
-  tests/tuning_page.py
+  tests/torch/trap_claims.py
 
 # With the scripts that plan for long, whose code shorter tests run too.
 check-all:

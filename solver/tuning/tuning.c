@@ -80,7 +80,8 @@ static bool set_one (tuning *t, char *text, error *err) {
   for (const tuning_row *r = tuning_rows; r->name; r++)
     if (strcmp (text, r->name) == 0)
       return set_number (t, r, at, value, err);
-  return error_set (err, ERR_usage, "nothing is called `%s`; see docs/tuning.md", text);
+  return error_set (err, ERR_usage,
+                    "nothing is called `%s`; `ferry solve --tune list` prints the names", text);
 }
 
 bool tuning_read (tuning *t, const char *text, error *err) {

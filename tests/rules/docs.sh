@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The manual pages and docs/commands.md name every command and option, and every command of the table
+# The manual pages name every command and option, and every command of the table
 # answers --help. The pages are printed by the program from its tables; this looks at what came out.
 . "$(dirname "$0")/common.bash"
 ferry=$builddir/ferry
@@ -66,11 +66,6 @@ clean_pages() {
   done
 }
 
-commands_md() {
-  diff -u docs/commands.md <("$ferry" man --markdown) ||
-    echo "docs/commands.md is made by: build/ferry man --markdown > docs/commands.md"
-}
-
 folders() {
   local folder
   for folder in $layers tests; do
@@ -90,7 +85,7 @@ links() { # between our own pages
 # Short sentences, on every page; on those that a newcomer reads first, every one.
 sentences() {
   # shellcheck disable=SC2046
-  awk -f tests/rules/sentences.awk $(ls README.md docs/*.md | grep -v commands.md) | awk '
+  awk -f tests/rules/sentences.awk README.md docs/*.md | awk '
     { page = $2; sub (/:.*/, "", page); n[page]++; words[page] += $1 }
     END { for (page in n) if (words[page] / n[page] > 17) print page ": a sentence has " words[page] / n[page] " words on the average" }'
   awk -f tests/rules/sentences.awk docs/planning.md docs/recompute.md docs/measured.md docs/words.md | awk '$1 > 20'
@@ -104,7 +99,6 @@ claim "--help names every option" in_help
 claim "the completion names every option" in_completion
 claim "the examples of the manual pages are understood" examples
 claim "the manual pages are clean roff" clean_pages
-claim "docs/commands.md is up to date" commands_md
 claim "every folder says what it is" folders
 claim "sentences are short" sentences
 claim "links between pages lead somewhere" links
