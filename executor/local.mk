@@ -87,6 +87,9 @@ libcore_a_SOURCES += \
   executor/shim/answer.h \
   executor/shim/block.h \
   executor/shim/crossing.c \
+  executor/shim/digest.c \
+  executor/shim/digest.h \
+  executor/shim/digest_ptx.c \
   executor/shim/period.c \
   executor/shim/period.h \
   executor/train.c \
@@ -233,8 +236,12 @@ SHIM_FILES = \
   executor/shim/follow.c \
   executor/shim/follow.h \
   executor/shim/functions.c \
+  executor/shim/kernels.c \
+  executor/shim/kernels.h \
   executor/shim/last.c \
   executor/shim/last.h \
+  executor/shim/learn.c \
+  executor/shim/learn.h \
   executor/shim/memory.c \
   executor/shim/ops.c \
   executor/shim/order.c \

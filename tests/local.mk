@@ -190,6 +190,7 @@ check_PROGRAMS = \
   tests/test_segments \
   tests/test_sha256 \
   tests/test_shim_abi \
+  tests/test_shim_digest \
   tests/test_simulate \
   tests/test_solve \
   tests/test_solve_best \
@@ -269,6 +270,7 @@ scripts_under_test = \
   tests/cases.sh \
   tests/cli.sh \
   tests/dev.sh \
+  tests/digest.sh \
   tests/gpu.sh \
   tests/gpu_data.sh \
   tests/faults.sh \
@@ -282,6 +284,7 @@ scripts_under_test = \
   tests/run_corners.sh \
   tests/run_cupti.sh \
   tests/run_hostile.sh \
+  tests/run_learned.sh \
   tests/run_perturbed.sh \
   tests/run_shared.sh \
   tests/real_solve.sh \
@@ -305,6 +308,7 @@ EXTRA_DIST += \
   tests/README.md \
   tests/answers.py \
   tests/canonical.py \
+  tests/ptx.py \
   tests/cases \
   tests/corpus \
   tests/count \

@@ -67,7 +67,7 @@ static const refusal trace_refusals[] = {
   { HEAD "\"tensors\":[{\"bytes\":3,\"kind\":\"parameter\",\"dies_after\":0}],\"ops\":[{}]" TAIL,
     "/tensors/0/dies_after: a persistent tensor is neither born nor dies" },
   { HEAD TENSORS "\"source\":{\"confidence\":\"sure\"},\"ops\":[{}]" TAIL,
-    "/source/confidence: `sure` is none of exact, approximate, touched, not plannable" },
+    "/source/confidence: `sure` is none of exact, approximate, learned, touched, not plannable" },
   { HEAD TENSORS "\"ops\":[{}],\"ns_samples\":[[1,2]]" TAIL,
     "/ns_samples/0: 2 durations for 1 ops" },
   { HEAD "\"tensors\":{\"bytes\":[1,2],\"name\":[\"x\"]},\"ops\":[{}]" TAIL,

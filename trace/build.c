@@ -3,23 +3,23 @@
 
 #include <string.h>
 
+enum { READS, WRITES, SIDE, DIGESTED, UNKNOWN, LISTS };
+
 /* The place of an op's indices in the one growing pool: it moves, so lists are set at the end. */
 typedef struct op_rows {
-  int64_t first[3];
-  int32_t count[3];
+  int64_t first[LISTS];
+  int32_t count[LISTS];
 } op_rows;
-
-enum { READS, WRITES, SIDE };
 
 struct trace_builder {
   arena *arena;
   trace *trace;
   error err;
-  int64_t tensor_room, op_room, rows_room, index_room[3], index_used[3], sample_room;
+  int64_t tensor_room, op_room, rows_room, index_room[LISTS], index_used[LISTS], sample_room;
   op_rows *rows;
-  int32_t *index[3];
-  int32_t *named_by[3]; /* per tensor: the last op + 1 that names it in this list */
-  int64_t named_room[3];
+  int32_t *index[LISTS];
+  int32_t *named_by[LISTS]; /* per tensor: the last op + 1 that names it in this list */
+  int64_t named_room[LISTS];
   /* After a failure there may be no row to hand out: these, which nobody reads. */
   tensor spare_tensor;
   op spare_op;
@@ -94,7 +94,7 @@ int32_t build_op (trace_builder *b, const char *name, op_phase phase, int64_t ns
     return 0;
   t->ops[t->n_ops] = (op){ .name = copy (b, name), .phase = phase, .ns = ns, .parts = 1 };
   op_rows *rows = &b->rows[t->n_ops];
-  for (int which = READS; which <= SIDE; which++) {
+  for (int which = READS; which < LISTS; which++) {
     rows->first[which] = b->index_used[which];
     rows->count[which] = 0;
   }
@@ -146,6 +146,10 @@ void build_side (trace_builder *b, int32_t tensor) {
   add (b, SIDE, tensor);
 }
 
+void build_origin (trace_builder *b, int32_t tensor, bool digested) {
+  add (b, digested ? DIGESTED : UNKNOWN, tensor);
+}
+
 void build_samples (trace_builder *b, const int64_t *ns, int32_t count) {
   trace *t = b->trace;
   if (b->err.code)
@@ -169,8 +173,9 @@ trace *build_finish (trace_builder *b, error *err) {
     return NULL;
   }
   for (int32_t i = 0; i < t->n_ops; i++) {
-    index_list *lists[] = { &t->ops[i].reads, &t->ops[i].writes, &t->ops[i].side };
-    for (int which = READS; which <= SIDE; which++)
+    index_list *lists[LISTS] = { &t->ops[i].reads, &t->ops[i].writes, &t->ops[i].side,
+                                 &t->ops[i].digested, &t->ops[i].unknown };
+    for (int which = READS; which < LISTS; which++)
       if (b->rows[i].count[which])
         *lists[which] =
             (index_list){ b->index[which] + b->rows[i].first[which], b->rows[i].count[which] };

@@ -60,6 +60,18 @@ static bool list_is_sound (const trace *t, int32_t i, const char *name, int whic
   return true;
 }
 
+/* A tensor of such a list is one that the op touches. */
+static bool origins_are_sound (const trace *t, int32_t i, const char *name, const index_list *list,
+                               error *err) {
+  char where[64];
+  for (int32_t j = 0; j < list->count; j++) {
+    snprintf (where, sizeof where, "/ops/%d/%s/%d", i, name, j);
+    if (list->at[j] < 0 || list->at[j] >= t->n_tensors || !op_touches (&t->ops[i], list->at[j]))
+      return error_at (err, ERR_input, where, "the op touches no tensor %d", list->at[j]);
+  }
+  return true;
+}
+
 /* A life that is given must hold all uses. */
 static bool lives_are_sound (const trace *t, const int32_t *first, const int32_t *last,
                              error *err) {
@@ -92,7 +104,9 @@ static bool ops_are_sound (const trace *t, int64_t *seen, int32_t *first, int32_
     const op *o = &t->ops[i];
     if (!op_in_range (i, o, err) || !list_is_sound (t, i, "reads", 0, &o->reads, seen, err) ||
         !list_is_sound (t, i, "writes", 1, &o->writes, seen, err) ||
-        !list_is_sound (t, i, "side", 2, &o->side, seen, err))
+        !list_is_sound (t, i, "side", 2, &o->side, seen, err) ||
+        !origins_are_sound (t, i, "digested", &o->digested, err) ||
+        !origins_are_sound (t, i, "unknown", &o->unknown, err))
       return false;
     total += o->ns + o->gap_ns; /* each below 2^53, and checked every time */
     if (total > MOST_NS)
@@ -111,7 +125,8 @@ static bool ops_are_sound (const trace *t, int64_t *seen, int32_t *first, int32_
 }
 
 static bool confidence_is_known (const char *text) {
-  static const char *const words[] = { "exact", "approximate", "touched", "not plannable", NULL };
+  static const char *const words[] = { "exact",   "approximate",   "learned",
+                                       "touched", "not plannable", NULL };
   for (int i = 0; words[i]; i++) {
     size_t length = strlen (words[i]);
     if (strncmp (text, words[i], length) == 0 && (text[length] == 0 || text[length] == ':'))
@@ -128,7 +143,7 @@ bool trace_validate (const trace *t, error *err) {
                      (long long)t->batch);
   if (!confidence_is_known (t->source.confidence))
     return error_at (err, ERR_input, "/source/confidence",
-                     "`%.40s` is none of exact, approximate, touched, not plannable",
+                     "`%.40s` is none of exact, approximate, learned, touched, not plannable",
                      t->source.confidence);
   for (int32_t i = 0; i < t->n_tensors; i++)
     if (!tensor_in_range (t, i, err))
@@ -171,6 +186,11 @@ bool trace_is_plannable (const trace *t) {
 
 bool trace_knows_only_touches (const trace *t) {
   return t->source.confidence && strncmp (t->source.confidence, "touched", 7) == 0;
+}
+
+bool trace_is_of_program (const trace *t) {
+  return trace_knows_only_touches (t) ||
+         (t->source.confidence && strncmp (t->source.confidence, "learned", 7) == 0);
 }
 
 bool trace_must_plan (const trace *t, error *err) {

@@ -71,6 +71,8 @@ typedef struct op {
   int64_t ns, gap_ns, workspace_bytes, parts;
   index_list reads, writes;
   index_list side;     /* of what it touches: a copy of the op leaves it alone */
+  index_list digested; /* of what it touches: digests decided whether it is written */
+  index_list unknown;  /* nothing did, so it is read and written */
   const char *compute; /* canonical JSON, or NULL */
   op_phase phase;
 } op;
@@ -82,7 +84,8 @@ static inline bool op_touches (const op *o, int32_t tensor) {
 typedef struct trace_source {
   const char *kind, *detail;
   const char *device;     /* the card that the times were taken on, as it calls itself; or "" */
-  const char *confidence; /* "exact", "approximate: what is inferred", "touched", "not plannable" */
+  const char *confidence; /* "exact", "approximate: what is inferred", "learned", "touched", "not
+                             plannable" */
   const char **checks;    /* the importer's checks of itself, a line each */
   int32_t n_checks;
 } trace_source;
@@ -145,6 +148,8 @@ static inline int64_t trace_rest_ns (const int64_t *ends_ns, int32_t n_ops, int3
 bool trace_is_plannable (const trace *t);
 /* Its confidence says "touched": which of an op's tensors are read or written is not known. */
 bool trace_knows_only_touches (const trace *t);
+/* That, or "learned": it was seen from below, where small tensors do not show. */
+bool trace_is_of_program (const trace *t);
 /* The error has the reason and what to record instead. */
 bool trace_must_plan (const trace *t, error *err) MUST_CHECK;
 /* A doubt that every plan of it should pass on: "the trace is approximate: ..."; NULL: exact. */

@@ -67,10 +67,10 @@ static bool audit (call *c, const shim_block *b) {
                       "the audit found calls of the driver that ferry did not see: %lld, the first "
                       "of them %s; no trace is written",
                       (long long)a->escapes, a->first);
-  if (a->launches != b->seen.launches)
+  if (a->launches != b->seen.launches + b->seen.own_launches)
     return error_set (&c->err, ERR_infeasible,
                       "the audit counted %lld launches, and ferry %lld; no trace is written",
-                      (long long)a->launches, (long long)b->seen.launches);
+                      (long long)a->launches, (long long)(b->seen.launches + b->seen.own_launches));
   call_note (c, "the audit counted %lld launches, as ferry did, and no call that ferry did not see",
              (long long)a->launches);
   return true;
@@ -99,7 +99,7 @@ static bool has_ops (call *c, const program_run *r) {
 
 static int run (call *c) {
   const char *output = call_text (c, "output");
-  shim_block asked = { .config = { .mode = SHIM_PROFILE } };
+  shim_block asked = { .config = { .mode = SHIM_PROFILE, .learns = call_flag (c, "learn") } };
   program_run r = { .block = &asked };
   if (!output) {
     error_set (&c->err, ERR_usage, "profile needs --output FILE for the trace");
@@ -137,6 +137,9 @@ static const cli_option options[] = {
   { 0, "cupti", "FILE|none",
     "the library whose records give the times; none: pairs of events do; without it, the "
     "toolkit's where it is, and none with --driver emulated" },
+  { 0, "learn", NULL,
+    "digests of all tensors before and after each op, in two steps: the trace then says what ops "
+    "read and write" },
   { 0, "audit", NULL,
     "count the driver's calls by CUPTI too: one that ferry did not see is an error" },
   OPTION_RUN_DRIVER,

@@ -298,6 +298,14 @@ static void small_wait (shim *s, CUstream stream, bool waits) {
   s->small_seen |= own;
 }
 
+bool small_has_room (const shim *s, int64_t bytes) {
+  int32_t units = (int32_t)((bytes + UNIT - 1) / UNIT);
+  for (int32_t i = 0; i < s->n_slabs; i++)
+    if (find_units (s, &s->slabs[i], units) != NONE)
+      return true;
+  return false;
+}
+
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits) {
   int32_t units = (int32_t)((bytes + UNIT - 1) / UNIT), first = NONE;
   slab *b = s->slabs;

@@ -25,6 +25,7 @@ typedef struct shim_config {
   int64_t skip_ops;     /* of a profile: these are not written */
   bool wait;            /* at the boundary, until the plan is made */
   bool shows_last;      /* the times of the last planned step are written */
+  bool learns;          /* digests tell which tensors an op writes */
   bool audits;          /* the driver's calls are counted by CUPTI too */
   bool emulated;
   emu_config emu;
@@ -74,6 +75,8 @@ typedef struct shim_seen {
   int64_t crossing_bytes; /* of the plan that came last: each step frees them of the one before */
   int64_t floor_bytes;    /* the most that one op needed at once */
   int64_t resizes, room_waits; /* of a program that shares a card */
+  int64_t learned_ops;         /* whose tensors had digests before and after them */
+  int64_t own_launches;        /* of ferry's kernels */
 } shim_seen;
 
 /* The driver's calls, as CUPTI saw them. */
@@ -129,8 +132,19 @@ enum shim_record {
   RECORD_ORDER,    /* of a step's beats, from its first: one, what it waits for (less than 0: of the
                       step before), 1 if the host waits too, 2: for the shim's copies as well */
   RECORD_LINK,     /* of a step's beats: a copy of the program's, its bytes, less than 0: out */
-  RECORD_CROSSING  /* numbers: an allocation that the step frees, and the one that replaces it */
+  RECORD_CROSSING, /* numbers: an allocation that the step frees, and the one that replaces it */
+  RECORD_FACTS     /* number of the op, then a shim_fact for each of its allocations */
 };
+
+/* A use of a tensor by an op, and how it is known. */
+typedef enum shim_fact {
+  FACT_NONE,    /* nothing is known */
+  FACT_SAME,    /* the digests before and after it were equal */
+  FACT_CHANGED, /* they were not */
+  FACT_READ,    /* by the call: the tensor is what a copy reads */
+  FACT_PART,    /* by the call: a copy or a fill writes a part of it */
+  FACT_WHOLE    /* all of it */
+} shim_fact;
 
 /* The answer, words as well: magic, predicted ns, granules, and how many rows of each sort follow.
    A home: number, pages, a granule a page. Away at the boundary: number, first page, pages. An

@@ -19,6 +19,9 @@ static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, si
   op_mix (o, (uint64_t)o->name << 32 ^ bytes);
   op_touch (o, to);
   op_touch (o, from);
+  o->to = to;
+  o->from = from;
+  o->bytes = (int64_t)bytes;
   bool there = area_has (s, to), here = area_has (s, from);
   if (o->kind == OP_COPY && there != here)
     o->link_bytes = there ? (int64_t)bytes : -(int64_t)bytes;
@@ -273,6 +276,7 @@ static void payload (op *o, const side *to, const side *from, const size_t *of) 
 static void about_box (op *o, const char *name, const side *to, const side *from,
                        const size_t *of) {
   about (o, name, to->at, from->at, of[0] * of[1] * of[2]);
+  o->bytes = 0;
   op_mix (o, of[0]);
   payload (o, to, from, of);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "executor/shim/follow.h"
+#include "executor/shim/learn.h"
 #include "executor/shim/record.h"
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
@@ -37,6 +38,9 @@ bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   o->number = s->ops;
   o->link_bytes = 0;
   o->told = false;
+  o->to = o->from = 0;
+  o->bytes = 0;
+  o->learn_slot = NONE;
   return true;
 }
 
@@ -111,6 +115,7 @@ CUresult op_prepare (op *o) {
   follow_before (s, o);
   if (!op_make_room (s, o))
     return shim_is_gone () ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
+  learn_before (s, o);
   record_before (s, o);
   if (!o->apart)
     return CUDA_SUCCESS;
@@ -154,6 +159,7 @@ CUresult op_leave (op *o, CUresult r) {
   record_left (s, o);
   if (r == CUDA_SUCCESS) {
     record_after (s, o);
+    learn_after (s, o);
     if (s->block->config.strict == SHIM_STRICT_SYNC && s->strict)
       r = s->real.ctx_synchronize ();
     if (s->strict && o->function != NULL)

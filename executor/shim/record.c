@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "executor/shim/audit.h"
+#include "executor/shim/learn.h"
 #include "executor/shim/order.h"
 
 enum { BEATS = 1 << 16, REFS = 1 << 20, LIVES = 1 << 17, WORDS = 1 << 15 };
@@ -17,11 +18,13 @@ typedef struct times {
   bool timed;
   int64_t evictions; /* before it */
   int64_t link_bytes;
+  bool learned; /* its digests are in the gaps around it */
 } times;
 
 struct record {
   beats beats;
   times *times;         /* of each beat that is kept */
+  uint8_t *facts;       /* of each tensor of a beat that is kept: a shim_fact */
   int64_t next_timed;   /* of a profile: the first beat whose time is not written */
   int64_t before_start; /* the beat of the op begins here */
   int64_t *words;       /* not yet written */
@@ -121,6 +124,35 @@ static void put_op (const shim *s, record *r, const beat *e) {
     free (words);
 }
 
+static uint8_t *fact_at (const record *r, const beat *e, int32_t i) {
+  return &r->facts[(e->first_ref + i) & (REFS - 1)];
+}
+
+/* The row of an op of which anything is known. */
+static void put_facts (record *r, const beat *e, const uint8_t *facts) {
+  int64_t few[64], *words = e->n_refs + 1 > 64 ? malloc ((size_t)(e->n_refs + 1) * 8) : few;
+  if (words == NULL)
+    return;
+  words[0] = e->op;
+  for (int32_t i = 0; i < e->n_refs; i++)
+    words[1 + i] = facts[i];
+  put (r, RECORD_FACTS, words, 1 + e->n_refs);
+  if (words != few)
+    free (words);
+}
+
+void record_facts (shim *s, int64_t beat, const uint8_t *facts) {
+  record *r = s->record;
+  const struct beat *e = beats_at (&r->beats, beat);
+  for (int32_t i = 0; i < e->n_refs; i++)
+    *fact_at (r, e, i) = facts[i];
+  put_facts (r, e, facts);
+}
+
+shim_fact record_fact (const shim *s, int64_t beat, int32_t i) {
+  return (shim_fact)*fact_at (s->record, beats_at (&s->record->beats, beat), i);
+}
+
 static int create (const shim *s, const char *name, int32_t number) {
   char path[SHIM_PATH + 64];
   if (number < 0)
@@ -180,6 +212,8 @@ static void put_time (const shim *s, record *r, int64_t i, int64_t before) {
       ns = more > 0 ? more : 0;
       gap = 0;
     }
+    if (own->learned || last->learned)
+      gap = -1;
   }
   put (r, RECORD_TIME, (int64_t[]){ beats_at (&r->beats, i)->op, ns > 0 ? ns : 0, gap }, 3);
 }
@@ -220,7 +254,9 @@ bool record_start (shim *s) {
   r->file = -1;
   r->words = calloc (WORDS, sizeof *r->words);
   r->times = calloc (BEATS, sizeof *r->times);
-  if (r->words == NULL || r->times == NULL || !beats_new (&r->beats, BEATS, REFS, LIVES))
+  r->facts = calloc (REFS, sizeof *r->facts);
+  if (r->words == NULL || r->times == NULL || r->facts == NULL ||
+      !beats_new (&r->beats, BEATS, REFS, LIVES))
     return false;
   if (s->block->config.mode == SHIM_PROFILE) {
     r->file = create (s, SHIM_RECORD, -1);
@@ -276,7 +312,11 @@ void record_before (shim *s, op *o) {
              .name = o->name,
              .stream = o->stream_bit };
   (void)beats_op (&r->beats, e, refs);
-  put_op (s, r, beats_at (&r->beats, r->beats.n - 1));
+  const beat *own = beats_at (&r->beats, r->beats.n - 1);
+  for (int32_t i = 0; i < o->n_refs; i++)
+    *fact_at (r, own, i) = FACT_NONE;
+  t->learned = o->learn_slot != NONE;
+  put_op (s, r, own);
   if (refs != few)
     free (refs);
 }
@@ -287,16 +327,20 @@ void record_left (shim *s, op *o) {
   o->told = false;
 }
 
+int64_t record_beat_of (const shim *s, int64_t op) {
+  const beats *b = &s->record->beats;
+  for (int64_t i = b->n - 1; i >= 0 && b->n - i < 1024; i--)
+    if (beats_at (b, i)->op == op)
+      return i;
+  return -1;
+}
+
 void record_after (shim *s, const op *o) {
   record *r = s->record;
-  int64_t i = r->beats.n - 1;
-  for (; i >= 0 && r->beats.n - i < 1024; i--)
-    if (beats_at (&r->beats, i)->op == o->number) {
-      if (r->times[i & (BEATS - 1)].timed)
-        s->real.event_record (r->times[i & (BEATS - 1)].end, o->stream);
-      break;
-    }
-  if (o->waits) {
+  int64_t i = record_beat_of (s, o->number);
+  if (i >= 0 && r->times[i & (BEATS - 1)].timed)
+    s->real.event_record (r->times[i & (BEATS - 1)].end, o->stream);
+  if (o->waits && i >= 0) {
     order_waited (s->order, i);
     record_harvest (s);
   }
@@ -306,6 +350,7 @@ void record_finish (shim *s) {
   record *r = s->record;
   if (r == NULL || r->file < 0)
     return;
+  learn_settle (s);
   harvest (s, true);
   if (r->cupti != NULL)
     s->block->cupti_ops = cupti_times (r->cupti, s->ops, tell_cupti, r);
@@ -333,7 +378,8 @@ static int by_end (const void *x, const void *y) {
 static void put_order (const shim *s, record *r, int64_t first, int64_t end) {
   const order_edge *e;
   for (int64_t at = 0; (e = order_next (s->order, first, end, &at)) != NULL;)
-    put (r, RECORD_ORDER, (int64_t[]){ e->beat - first, e->behind - first, e->host + e->device }, 3);
+    put (r, RECORD_ORDER, (int64_t[]){ e->beat - first, e->behind - first, e->host + e->device },
+         3);
   for (int64_t i = first; i < end; i++) {
     int64_t bytes = r->times[i & (BEATS - 1)].link_bytes;
     if (beats_at (&r->beats, i)->op >= 0 && bytes != 0)
@@ -347,12 +393,28 @@ static void put_crossings (record *r, int64_t first, int64_t end) {
   int64_t from = beats_oldest_life (b);
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
-    const life *old = life_crossing (l, first, end) == CROSSING_NEW
-                          ? beats_replaced (b, l, end - first)
-                          : NULL;
+    const life *old =
+        life_crossing (l, first, end) == CROSSING_NEW ? beats_replaced (b, l, end - first) : NULL;
     if (old != NULL)
       put (r, RECORD_CROSSING, (int64_t[]){ old->number, n }, 2);
   }
+}
+
+/* Facts of this step and of the one before; the stronger one counts. */
+static void put_learned (record *r, int64_t i, int64_t period) {
+  const beats *b = &r->beats;
+  const beat *e = beats_at (b, i);
+  bool two = i >= period && beats_kept (b, i - period) && beats_same (b, i, i - period),
+       any = false;
+  uint8_t *facts = calloc ((size_t)e->n_refs + 1, 1);
+  for (int32_t k = 0; facts != NULL && k < e->n_refs; k++) {
+    uint8_t own = *fact_at (r, e, k), before = two ? *fact_at (r, beats_at (b, i - period), k) : 0;
+    facts[k] = own > before ? own : before;
+    any = any || facts[k] != FACT_NONE;
+  }
+  if (any)
+    put_facts (r, e, facts);
+  free (facts);
 }
 
 /* Lives that were there when it began, then beats, with frees between those where they were. */
@@ -380,6 +442,7 @@ static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
       put_op (s, r, e);
       s->real.event_synchronize (r->times[i & (BEATS - 1)].end);
       put_time (s, r, i, -1);
+      put_learned (r, i, end - first);
     }
     for (; k < n_freed && freed[k]->freed == i + 1; k++)
       put (r, RECORD_FREE, &freed[k]->number, 1);
@@ -394,6 +457,7 @@ bool record_step (shim *s, int64_t first, int64_t end, int32_t number) {
   record *r = s->record;
   if (r->file >= 0 || !all_timed (r, first, end))
     return false;
+  learn_settle (s);
   r->file = create (s, SHIM_STEP, number);
   r->told_names = 0;
   r->n_words = 0;

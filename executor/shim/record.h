@@ -21,6 +21,11 @@ bool record_events (const shim *s, int64_t beat, CUevent *start, CUevent *end);
 int64_t record_evictions (const shim *s, int64_t beat);
 /* The times of what is done, after a call that waited. */
 void record_harvest (shim *s);
+/* The beat of an op that was made lately; -1: too long ago. */
+int64_t record_beat_of (const shim *s, int64_t op);
+/* A fact for each tensor of the op; later ones replace them. */
+void record_facts (shim *s, int64_t beat, const uint8_t *facts);
+shim_fact record_fact (const shim *s, int64_t beat, int32_t ref);
 /* Writes the beats [first, end) with their times as step `number`. */
 bool record_step (shim *s, int64_t first, int64_t end, int32_t number);
 

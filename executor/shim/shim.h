@@ -62,10 +62,10 @@ typedef struct tensor {
   uint64_t behind_seen; /* streams that are */
   int32_t first;        /* the stream of the op that waited for them; NONE: of several */
   int64_t first_beat;
-  char *host;           /* pinned; its own as long as the address space is */
-  int32_t planned;      /* its place in the plan that is followed, if it has one; NONE */
-  bool reserved;        /* its address space is a plan's */
-  bool empty;           /* nobody's, mapped nowhere, and nothing that is queued uses it */
+  char *host;      /* pinned; its own as long as the address space is */
+  int32_t planned; /* its place in the plan that is followed, if it has one; NONE */
+  bool reserved;   /* its address space is a plan's */
+  bool empty;      /* nobody's, mapped nowhere, and nothing that is queued uses it */
 } tensor;
 
 typedef struct function {
@@ -93,8 +93,12 @@ typedef struct op {
   int32_t n_refs, capacity;
   int32_t few[64];
   int64_t number;
-  bool told;          /* to CUPTI */
-  int64_t link_bytes; /* of a copy over the link: to the device, or less than 0: to the host */
+  bool told;            /* to CUPTI */
+  int64_t link_bytes;   /* of a copy over the link: to the device, or less than 0: to the host */
+  CUdeviceptr to, from; /* of a copy or a fill: where its bytes go, and whence; 0: unknown */
+  int64_t bytes;        /* of these; 0: they lie apart */
+  int32_t learn_slot;   /* of its first digest, in a round of learning; NONE: none */
+  int32_t learn_round;
 } op;
 
 typedef struct slab slab;
@@ -102,6 +106,12 @@ typedef struct follow follow;
 typedef struct record record;
 typedef struct order order;
 typedef struct last last;
+typedef struct learn learn;
+
+typedef struct own_kernels {
+  bool tried;
+  CUfunction digest; /* NULL: not there */
+} own_kernels;
 
 typedef struct shim {
   pthread_mutex_t lock; /* guards everything below but what `alone` says */
@@ -147,6 +157,7 @@ typedef struct shim {
   slab *slabs;
   int32_t n_slabs;
 
+  own_kernels own;
   function *functions;
   int32_t n_functions, functions_capacity;
   char **names;
@@ -155,6 +166,7 @@ typedef struct shim {
   record *record;
   order *order;
   last *last;
+  learn *learn;
   follow *follow;
 } shim;
 
@@ -168,9 +180,9 @@ CUresult shim_leave (shim *s, CUresult r);
 void shim_load (void); /* from the first stub */
 void *shim_symbol (const char *name);
 void shim_say (shim *s, const char *format, ...) PRINTF_LIKE (2, 3);
-bool shim_is_gone (void); /* the process ends, and the driver answers nothing more */
+bool shim_is_gone (void);           /* the process ends, and the driver answers nothing more */
 CUresult shim_started (CUresult r); /* after cuInit */
-void shim_finish (void);                  /* writes what is to be kept; once */
+void shim_finish (void);            /* writes what is to be kept; once */
 CUcontext shim_primary (const driver *d); /* that the runtime works in, once somebody holds it */
 bool shim_is_inside (void);
 bool shim_set_inside (bool on); /* returns what it was before */
@@ -186,6 +198,7 @@ int32_t area_row (shim *s);
 void area_own (shim *s, int32_t t, int32_t first, int32_t end); /* without granules; NONE: nobody */
 void area_lay (shim *s, int32_t t, int32_t first, int32_t pages); /* that row, at these pages */
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
+bool small_has_room (const shim *s, int64_t bytes); /* without one granule more */
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);
 void pool_took (shim *s, int64_t bytes); /* less than 0: they are back */
 int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);

@@ -14,9 +14,10 @@ typedef struct maker {
   steps_map *map;
   trace_builder *build;
   arena *arena;
-  int32_t *tensor_of; /* of a life; -1 */
-  bool *used;         /* of a life: by an op of the step */
-  bool crosses;       /* a whole record, of steps whose results outlive them */
+  int32_t *tensor_of;      /* of a life; -1 */
+  bool *used;              /* of a life: by an op of the step */
+  bool crosses;            /* a whole record, of steps whose results outlive them */
+  int64_t n_uses, n_known; /* of tensors by ops; with a direction */
 } maker;
 
 /* The record of one step: from behind the lives that were there to the end. */
@@ -180,31 +181,32 @@ static steps_time time_of (const steps *s, int64_t op) {
   return (steps_time){ t.ns > 0 ? t.ns : 0, t.gap_ns > 0 ? t.gap_ns : 0 };
 }
 
-/* The median over the steps that were found. */
+/* The median over the steps that were found, of gaps over those in which it is known. */
 static int64_t median (const maker *m, int64_t beat, bool gap, int64_t *scratch) {
   int64_t period = m->map->end - m->map->first;
   int32_t n = 0;
   for (int32_t i = 0; i < m->map->found; i++) {
-    steps_time t = time_of (m->steps, beats_at (&m->steps->beats, beat - i * period)->op);
-    scratch[n++] = gap ? t.gap_ns : t.ns;
+    int64_t op = beats_at (&m->steps->beats, beat - i * period)->op;
+    steps_time t = time_of (m->steps, op);
+    if (!gap || m->steps->times[op - m->steps->first_op].gap_ns >= 0)
+      scratch[n++] = gap ? t.gap_ns : t.ns;
   }
   qsort (scratch, (size_t)n, sizeof *scratch, order_int64);
-  return scratch[n / 2];
+  return n > 0 ? scratch[n / 2] : 0;
 }
 
 static bool count_steps (maker *m, error *err) {
   const beats *b = &m->steps->beats;
   int64_t period = m->map->end - m->map->first, most = m->options->most;
-  m->map->found = 1;
-  for (int64_t back = 1; (most == 0 || m->map->found < most) && m->map->first - back * period >= 0;
-       back++) {
+  for (int64_t back = 1; m->map->first - back * period >= 0; back++) {
     int64_t i = m->map->first;
     while (i < m->map->end && beats_same (b, i - (back - 1) * period, i - back * period))
       i++;
     if (i < m->map->end)
       break;
-    m->map->found++;
+    m->map->alike++;
   }
+  m->map->found = most > 0 && most < m->map->alike ? (int32_t)most : m->map->alike;
   int64_t left = m->map->found - m->options->skip;
   if (left < 1)
     return error_set (err, ERR_infeasible,
@@ -221,6 +223,47 @@ static void add_unused (maker *m) {
   for (int64_t n = 0; m->crosses && n < b->n_lives; n++)
     if (m->tensor_of[n] >= 0 && beats_life (b, n)->crossing == CROSSING_OLD && !is_used (m, n))
       build_read (m->build, m->tensor_of[n]);
+}
+
+/* In all of the steps that are alike: one that writes it once is one that writes. */
+static shim_fact fact_of (const maker *m, int64_t beat, int32_t ref) {
+  const beats *b = &m->steps->beats;
+  int64_t period = m->map->end - m->map->first;
+  shim_fact most = FACT_NONE;
+  for (int32_t k = 0; k < m->map->alike; k++) {
+    shim_fact f = steps_fact (m->steps, beats_at (b, beat - k * period), ref);
+    most = f > most ? f : most;
+  }
+  return most;
+}
+
+static bool is_first_use (const maker *m, int64_t beat, int64_t number) {
+  const beats *b = &m->steps->beats;
+  const life *l = beats_life (b, number);
+  if (l->born < m->map->first || l->crossing == CROSSING_OLD || l->crossing == CROSSING_STAYS)
+    return false;
+  for (int64_t i = l->born; i < beat; i++)
+    for (int32_t r = 0; r < beats_at (b, i)->n_refs; r++)
+      if (beats_ref (b, beats_at (b, i), r) == number)
+        return false;
+  return true;
+}
+
+/* A tensor's bytes before its first use are nobody's result, so its first user writes it and reads
+   nothing. Where no fact is known, the op reads and writes. */
+static void add_use (maker *m, int64_t beat, int32_t ref, int32_t tensor) {
+  int64_t number = beats_ref (&m->steps->beats, beats_at (&m->steps->beats, beat), ref);
+  shim_fact f = fact_of (m, beat, ref);
+  bool pure =
+      f == FACT_WHOLE || (f != FACT_NONE && f != FACT_READ && is_first_use (m, beat, number));
+  m->n_uses++;
+  m->n_known += f != FACT_NONE;
+  if (!pure)
+    build_read (m->build, tensor);
+  if (pure || f == FACT_NONE || f == FACT_CHANGED || f == FACT_PART)
+    build_write (m->build, tensor);
+  if (m->steps->n_learned > 0 && f <= FACT_CHANGED && !(pure && f != FACT_NONE))
+    build_origin (m->build, tensor, f != FACT_NONE);
 }
 
 static bool add_ops (maker *m, error *err) {
@@ -250,8 +293,7 @@ static bool add_ops (maker *m, error *err) {
                           "the record of the program is broken: op %d uses a tensor "
                           "that is not there",
                           k);
-      build_read (m->build, x);
-      build_write (m->build, x);
+      add_use (m, i, r, x);
     }
   }
   return true;
@@ -298,6 +340,15 @@ static bool add_samples (maker *m, trace *t, error *err) {
   return true;
 }
 
+static bool say_learned (maker *m, error *err) {
+  const char *says = arena_format (
+      m->arena, err, "learned: digests and calls told of %lld of %lld uses whether they write",
+      (long long)m->n_known, (long long)m->n_uses);
+  if (says != NULL)
+    build_source (m->build, "profile", m->options->detail, says);
+  return says != NULL;
+}
+
 trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map *map, error *err) {
   maker m = { .steps = s, .options = o, .map = map, .arena = a };
   *map = (steps_map){ 0 };
@@ -307,8 +358,10 @@ trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map 
   if (m.build == NULL)
     return NULL;
   build_source (m.build, "profile", o->detail, "touched");
-  map->found = 1;
+  map->found = map->alike = 1;
   if ((!s->cut && !count_steps (&m, err)) || !add_tensors (&m, err) || !add_ops (&m, err))
+    return NULL;
+  if (s->n_learned > 0 && !say_learned (&m, err))
     return NULL;
   trace *t = build_finish (m.build, err);
   map->n_tensors = t == NULL ? 0 : t->n_tensors;

@@ -44,6 +44,8 @@ static bool is_sane (const reader *r) {
     return r->count == 3 && r->words[0] >= 0 && r->words[1] <= r->words[0];
   case RECORD_LINK:
     return r->count == 2 && r->words[0] >= 0;
+  case RECORD_FACTS:
+    return r->count >= 1 && r->words[0] >= 0;
   case RECORD_CROSSING:
     return r->count == 2 && r->words[0] >= 0 && r->words[1] > r->words[0];
   default:
@@ -91,6 +93,9 @@ static bool add_op (steps *s, const reader *r) {
              .stream = (int32_t)r->words[2],
              .n_refs = (int32_t)(r->count - 4) };
   s->n_ops++;
+  if (e.op < s->first_op || e.op - s->first_op >= s->n_times)
+    return false;
+  s->beat_of[e.op - s->first_op] = s->beats.n;
   return e.name < s->n_names && beats_op (&s->beats, e, r->words + 4);
 }
 
@@ -111,6 +116,29 @@ static bool add_crossing (steps *s, const steps_crossing *c) {
   old->crossing = CROSSING_OLD;
   heir->crossing = CROSSING_NEW;
   s->crossings[s->n_crossings++] = *c;
+  return true;
+}
+
+static uint8_t *fact_at (const steps *s, const beat *e, int32_t i) {
+  return &s->facts[(e->first_ref + i) & (s->beats.refs_capacity - 1)];
+}
+
+shim_fact steps_fact (const steps *s, const beat *e, int32_t ref) {
+  return (shim_fact)*fact_at (s, e, ref);
+}
+
+/* The last row of an op counts. */
+static bool add_facts (steps *s, const reader *r) {
+  int64_t op = r->words[0] - s->first_op, beat = op >= 0 && op < s->n_times ? s->beat_of[op] : -1;
+  const struct beat *e = beat >= 0 ? beats_at (&s->beats, beat) : NULL;
+  if (e == NULL || e->n_refs != r->count - 1)
+    return false;
+  for (int32_t i = 0; i < e->n_refs; i++) {
+    if (r->words[1 + i] < FACT_NONE || r->words[1 + i] > FACT_WHOLE)
+      return false;
+    *fact_at (s, e, i) = (uint8_t)r->words[1 + i];
+  }
+  s->n_learned++;
   return true;
 }
 
@@ -136,6 +164,8 @@ static bool fill (steps *s, reader r, arena *a, error *err) {
           (steps_order){ r.words[0], r.words[1], r.words[2] != 0, r.words[2] == 2 };
     else if (r.kind == RECORD_LINK)
       s->links[s->n_links++] = (steps_link){ r.words[0], r.words[1] };
+    else if (r.kind == RECORD_FACTS)
+      good = add_facts (s, &r);
     else if (r.kind == RECORD_CROSSING)
       good = add_crossing (s, &(steps_crossing){ r.words[0], r.words[1] });
     else if (r.kind == RECORD_CUT && r.count == 2) {
@@ -167,14 +197,16 @@ bool steps_read (const char *path, arena *a, steps *out, error *err) {
     out->n_names = c.names;
     out->names = NEW (a, c.names + 1, const char *, err);
     out->times = NEW (a, out->n_times, steps_time, err);
+    out->beat_of = NEW (a, out->n_times, int64_t, err);
+    out->facts = NEW (a, out->beats.refs_capacity, uint8_t, err);
     out->orders = NEW (a, c.orders + 1, steps_order, err);
     out->links = NEW (a, c.links + 1, steps_link, err);
     out->crossings = NEW (a, c.crossings + 1, steps_crossing, err);
-    good = out->names != NULL && out->times != NULL && out->orders != NULL && out->links != NULL &&
-           out->crossings != NULL;
+    good = out->names != NULL && out->times != NULL && out->beat_of != NULL && out->facts != NULL &&
+           out->orders != NULL && out->links != NULL && out->crossings != NULL;
   }
   for (int64_t i = 0; good && i < out->n_times; i++)
-    out->times[i].ns = -1;
+    out->times[i].ns = out->beat_of[i] = -1;
   good = good && fill (out, r, a, err);
   bytes_free (&text);
   if (good && !out->cut && (out->beats.best_near.period > 0 || out->beats.best_far.period > 0))

@@ -5,6 +5,7 @@
 #define FERRY_EXECUTOR_WATCH_STEPS_H
 
 #include "base/arena.h"
+#include "executor/shim/block.h"
 #include "executor/shim/period.h"
 #include "trace/trace.h"
 
@@ -30,6 +31,9 @@ typedef struct steps {
   beats beats;
   steps_time *times; /* by the number of the op, from the first of the file */
   int64_t first_op, n_times;
+  int64_t *beat_of;  /* by the number of the op, likewise; -1: there is none */
+  uint8_t *facts;    /* of each tensor of an op, where `beats` has its number: a shim_fact */
+  int64_t n_learned; /* so many ops have facts */
   const char **names;
   int32_t n_names;
   int64_t n_ops;
@@ -40,6 +44,9 @@ typedef struct steps {
   steps_crossing *crossings;
   int64_t n_orders, n_links, n_crossings;
 } steps;
+
+/* The fact that digests, or the call, told of the op's tensor. */
+shim_fact steps_fact (const steps *s, const beat *e, int32_t ref);
 
 /* The record of a whole program, or of one step. All that it holds beside the arena goes with
  * steps_close. */
@@ -63,7 +70,8 @@ typedef struct steps_map {
   bool *leaves;       /* of each tensor: it goes to the host behind its last use, and lives on */
   int32_t n_tensors;
   int64_t *beat; /* of each op, counted from `first` */
-  int32_t found; /* so many equal steps were there */
+  int32_t found; /* so many equal steps were there, and count */
+  int32_t alike; /* so many were there */
 } steps_map;
 
 /* The step that the program repeats. */

@@ -74,7 +74,7 @@ int64_t reserve_ppm (const trace *t) {
   const char *word = t->source.confidence ? t->source.confidence : "";
   if (strncmp (word, "approximate", strlen ("approximate")) == 0)
     return APPROXIMATE_PPM;
-  return trace_knows_only_touches (t) ? TOUCHED_PPM : 0;
+  return trace_is_of_program (t) ? TOUCHED_PPM : 0;
 }
 
 int64_t reserve_of (int64_t budget_bytes, int64_t ppm) {

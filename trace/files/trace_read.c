@@ -15,10 +15,11 @@ static const char *const source_keys[] = {
 static const char *const tensor_keys[] = { "name",        "bytes",      "kind",
                                            "persistent",  "pinned",     "split",
                                            "born_before", "dies_after", NULL };
-static const char *const op_keys[] = { "name",  "ns",      "gap_ns", "workspace_bytes",
-                                       "phase", "parts",   "reads",  "writes",
-                                       "side",  "compute", NULL };
-static const char *const op_lists[] = { "reads", "writes", "side", NULL };
+static const char *const op_keys[] = { "name",  "ns",      "gap_ns",   "workspace_bytes",
+                                       "phase", "parts",   "reads",    "writes",
+                                       "side",  "compute", "digested", "unknown",
+                                       NULL };
+static const char *const op_lists[] = { "reads", "writes", "side", "digested", "unknown", NULL };
 static const char *const split_words[] = { "batch", NULL };
 
 typedef struct reading {
@@ -136,7 +137,9 @@ static bool read_op (reading *r, const table *from, size_t row) {
   }
   return read_list (r, from, "reads", row, &o->reads) &&
          read_list (r, from, "writes", row, &o->writes) &&
-         read_list (r, from, "side", row, &o->side);
+         read_list (r, from, "side", row, &o->side) &&
+         read_list (r, from, "digested", row, &o->digested) &&
+         read_list (r, from, "unknown", row, &o->unknown);
 }
 
 static bool open_table (reading *r, const json *at, const char *const *keys,

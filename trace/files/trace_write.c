@@ -25,6 +25,14 @@ bool trace_write_persists (const tensor *x) {
   return x->kind == TENSOR_PARAMETER || x->kind == TENSOR_OPTIMIZER;
 }
 
+/* How it is known what an op writes: no part of what a plan is for. */
+static void put_origins (json_writer *w, const char *key, const index_list *list, bool all) {
+  if (all || list->count == 0)
+    return;
+  json_put_key (w, key);
+  put_list (w, list);
+}
+
 /* `all`: defaults are written out. Keys in sorted order. */
 static void put_tensor (json_writer *w, const tensor *x, bool all) {
   json_open_object (w);
@@ -54,6 +62,7 @@ static void put_op (json_writer *w, const op *o, bool all) {
   json_open_object (w);
   if (all || o->compute)
     json_add_raw (w, "compute", o->compute ? o->compute : "null");
+  put_origins (w, "digested", &o->digested, all);
   if (all || o->gap_ns)
     json_add_int (w, "gap_ns", o->gap_ns);
   if (all || *o->name)
@@ -72,6 +81,7 @@ static void put_op (json_writer *w, const op *o, bool all) {
     json_put_key (w, "side");
     put_list (w, &o->side);
   }
+  put_origins (w, "unknown", &o->unknown, all);
   if (all || o->workspace_bytes)
     json_add_int (w, "workspace_bytes", o->workspace_bytes);
   if (all || o->writes.count) {

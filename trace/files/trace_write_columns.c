@@ -107,6 +107,7 @@ void trace_write_ops (json_writer *w, const trace *t) {
   json_put_key (w, "ops");
   json_open_object (w);
   put_op_column (w, t, "compute", OP_COMPUTE);
+  put_list_column (w, t, "digested", offsetof (op, digested));
   put_op_column (w, t, "gap_ns", OP_GAP);
   put_op_column (w, t, "name", OP_NAME);
   put_op_column (w, t, "ns", OP_NS);
@@ -114,6 +115,7 @@ void trace_write_ops (json_writer *w, const trace *t) {
   put_op_column (w, t, "phase", OP_PHASE);
   put_list_column (w, t, "reads", offsetof (op, reads));
   put_list_column (w, t, "side", offsetof (op, side));
+  put_list_column (w, t, "unknown", offsetof (op, unknown));
   put_op_column (w, t, "workspace_bytes", OP_WORKSPACE);
   put_list_column (w, t, "writes", offsetof (op, writes));
   json_close_object (w);

@@ -95,6 +95,7 @@ bool emit_end (emit *e, rewritten *out) {
     for (int which = EMIT_READS; which <= EMIT_SIDE; which++)
       *lists[which] = (index_list){ e->pool ? e->pool + e->rows[i].first[which] : NULL,
                                     e->rows[i].count[which] };
+    t->ops[i].digested = t->ops[i].unknown = (index_list){ 0 };
   }
   if (t->n_samples) {
     t->ns_samples = NEW (e->arena, (int64_t)t->n_samples * t->n_ops, int64_t, e->err);

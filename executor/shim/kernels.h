@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Ferry's own kernels in the program's context. */
+#ifndef FERRY_EXECUTOR_SHIM_KERNELS_H
+#define FERRY_EXECUTOR_SHIM_KERNELS_H
+
+#include "executor/shim/shim.h"
+
+/* They are loaded when they are first asked for. false: the device takes none of ours. */
+bool kernels_ready (shim *s);
+
+/* A digest of device memory is added to *to, behind what is queued on the stream. */
+bool digest_queue (shim *s, CUdeviceptr at, int64_t bytes, CUdeviceptr to, CUstream stream);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "executor/shim/learn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor/shim/kernels.h"
+#include "executor/shim/record.h"
+
+enum { MOST_BYTES = 1 << 16, MOST_OPS = 4096, STEPS = 2 };
+
+/* An op whose digests are queued: two for each tensor that its call says nothing of. */
+typedef struct queued {
+  int64_t beat;
+  int32_t slot;
+} queued;
+
+struct learn {
+  CUdeviceptr at; /* of the digests, all zero before they are queued */
+  uint64_t *host; /* a copy of them */
+  int32_t slots, used, round;
+  queued ops[MOST_OPS];
+  int32_t n_ops;
+  bool failed; /* nothing more is learned */
+};
+
+static int64_t bytes_of (const learn *l) {
+  return l->slots * (int64_t)sizeof *l->host;
+}
+
+static bool clear (shim *s, learn *l) {
+  return s->real.set_bytes_async (l->at, 0, (size_t)bytes_of (l), s->in) == CUDA_SUCCESS &&
+         s->real.stream_synchronize (s->in) == CUDA_SUCCESS;
+}
+
+/* The buffer is a small tensor of ferry's own; under a budget it takes no granule more. */
+static learn *learn_of (shim *s) {
+  learn *l = s->learn;
+  if (l != NULL || (l = s->learn = calloc (1, sizeof *l)) == NULL)
+    return l;
+  int64_t bytes = s->chunk_bytes / 8 < MOST_BYTES ? s->chunk_bytes / 8 : MOST_BYTES;
+  l->slots = (int32_t)(bytes / (int64_t)sizeof *l->host);
+  l->host = malloc ((size_t)bytes);
+  l->at = s->block->config.mode == SHIM_PROFILE || small_has_room (s, bytes)
+              ? small_allocate (s, bytes, NULL, true)
+              : 0;
+  l->failed = l->host == NULL || l->at == 0 || !kernels_ready (s) || !clear (s, l);
+  return l;
+}
+
+/* ---- directions that a call tells ---- */
+
+static bool holds (const tensor *t, CUdeviceptr at) {
+  return at - t->at < (uint64_t)t->bytes;
+}
+
+static shim_fact told_by_call (const op *o, const tensor *t) {
+  bool to = o->to != 0 && holds (t, o->to), from = o->from != 0 && holds (t, o->from);
+  if (to == from)
+    return FACT_NONE;
+  if (from)
+    return FACT_READ;
+  return o->to == t->at && o->bytes >= t->bytes ? FACT_WHOLE : FACT_PART;
+}
+
+/* ---- digests ---- */
+
+static int32_t refs_to_digest (const shim *s, const op *o) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < o->n_refs; i++)
+    n += told_by_call (o, &s->tensors[o->refs[i]]) == FACT_NONE;
+  return n;
+}
+
+static void queue_all (shim *s, const op *o, int32_t slot) {
+  learn *l = s->learn;
+  for (int32_t i = 0; i < o->n_refs; i++) {
+    const tensor *t = &s->tensors[o->refs[i]];
+    if (told_by_call (o, t) != FACT_NONE)
+      continue;
+    CUdeviceptr to = l->at + (uint64_t)slot * sizeof *l->host;
+    l->failed = l->failed || !digest_queue (s, t->at, t->bytes, to, o->stream);
+    slot += 2;
+  }
+}
+
+/* The step that repeats, once for each of two repetitions, and no more than two steps in all. */
+static bool is_time (const shim *s) {
+  const beats *b = record_beats (s);
+  const repeat *r = b->near.period > 0 ? &b->near : &b->far;
+  return s->block->config.learns && r->period > 0 && r->run > 0 && r->run < STEPS * r->period &&
+         s->block->seen.learned_ops < STEPS * r->period;
+}
+
+void learn_before (shim *s, op *o) {
+  learn *l = is_time (s) ? learn_of (s) : NULL;
+  if (l == NULL || l->failed || o->n_refs == 0)
+    return;
+  int32_t n = 2 * refs_to_digest (s, o);
+  if (l->used + n > l->slots || l->n_ops == MOST_OPS)
+    learn_settle (s);
+  if (l->failed || n > l->slots)
+    return;
+  o->learn_slot = l->used;
+  o->learn_round = l->round;
+  l->used += n;
+  queue_all (s, o, o->learn_slot);
+}
+
+void learn_after (shim *s, const op *o) {
+  learn *l = s->learn;
+  int64_t beat = o->learn_slot == NONE ? -1 : record_beat_of (s, o->number);
+  if (beat < 0 || l->failed || o->learn_round != l->round || l->n_ops == MOST_OPS)
+    return;
+  queue_all (s, o, o->learn_slot + 1);
+  uint8_t *facts = calloc ((size_t)o->n_refs + 1, 1);
+  for (int32_t i = 0; facts != NULL && i < o->n_refs; i++)
+    facts[i] = (uint8_t)told_by_call (o, &s->tensors[o->refs[i]]);
+  if (facts != NULL)
+    record_facts (s, beat, facts);
+  free (facts);
+  l->ops[l->n_ops++] = (queued){ beat, o->learn_slot };
+  s->block->seen.learned_ops++;
+}
+
+/* ---- the verdict ---- */
+
+static void judge (shim *s, const learn *l, const queued *q) {
+  const beats *b = record_beats (s);
+  const beat *e = beats_at (b, q->beat);
+  uint8_t *facts = beats_kept (b, q->beat) ? calloc ((size_t)e->n_refs + 1, 1) : NULL;
+  int32_t slot = q->slot;
+  if (facts == NULL)
+    return;
+  for (int32_t i = 0; i < e->n_refs; i++) {
+    facts[i] = record_fact (s, q->beat, i);
+    if (facts[i] != FACT_NONE)
+      continue;
+    facts[i] = l->host[slot] == l->host[slot + 1] ? FACT_SAME : FACT_CHANGED;
+    slot += 2;
+  }
+  record_facts (s, q->beat, facts);
+  free (facts);
+}
+
+void learn_settle (shim *s) {
+  learn *l = s->learn;
+  if (l == NULL || l->used == 0)
+    return;
+  shim_note (s, s->real.ctx_synchronize ());
+  l->failed = l->failed ||
+              s->real.copy_out (l->host, l->at, (size_t)bytes_of (l)) != CUDA_SUCCESS ||
+              !clear (s, l);
+  for (int32_t i = 0; i < l->n_ops && !l->failed; i++)
+    judge (s, l, &l->ops[i]);
+  l->n_ops = l->used = 0;
+  l->round++;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Learns which tensors an op writes, in two steps of a program that repeats itself: by a digest of
+   each tensor before and behind the op, on its stream.  They stay in a small buffer of the device
+   until it is full or the step is told. */
+#ifndef FERRY_EXECUTOR_SHIM_LEARN_H
+#define FERRY_EXECUTOR_SHIM_LEARN_H
+
+#include "executor/shim/shim.h"
+
+void learn_before (shim *s, op *o); /* its tensors are here, and its call comes next */
+void learn_after (shim *s, const op *o);
+/* All that was learned goes into the record; the host waits for the device. */
+void learn_settle (shim *s);
+
+#endif

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What ops read and write, learned by digests of a program that knows nothing of it.
+. "$(dirname "$0")/run.bash"
+command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+
+learn() { # NAME PROGRAM ARGUMENTS...: NAME.json, and the program says what it says alone
+  plain "$@" && "$ferry" profile -q --learn --driver emulated -o "$1.json" -- "${@:2}" >"$1.out" 2>"$1.err" &&
+    cmp "$1.plain" "$1.out" || { cat "$1.err"; return 1; }
+}
+uses() { # NAME: a line an op: its name, how many tensors it reads, writes, and of how many nothing is known
+  python3 - "$1.json" <<'END'
+import json, sys
+for o in json.load(open(sys.argv[1]))["ops"]:
+    print(o["name"], *(len(o.get(k, [])) for k in ("reads", "writes", "unknown")))
+END
+}
+remade() { # PLAN: so many rows of recompute
+  python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1])).get("recompute") or []))' "$1"
+}
+known() { # of a chain of dense layers: every kernel of it writes one tensor, and reads the others that it names
+  learn mlp "$programs/mlp" "$kernels" 10 && uses mlp | sort -u >uses &&
+    diff - uses <<'END'
+copy to host 0 0 0
+distance 2 1 0
+matmul 1 1 0
+matmul 2 0 0
+relu 1 1 0
+relu_back 2 1 0
+sum_squares 1 0 0
+update 0 0 0
+END
+}
+in_place() { # relu_back of a chain writes what it reads, and the digests say so
+  learn leaving "$programs/habits" "$kernels" 12 leaving && uses leaving | grep -q '^relu_back 2 1 0$' && ! uses leaving | grep ' [1-9]$' || uses leaving
+}
+same_times() { # ops take the time that they take without
+  "$ferry" profile -q --driver emulated -o plain.json -- "$programs/mlp" "$kernels" 10 >/dev/null && learn mlp "$programs/mlp" "$kernels" 10 &&
+    diff <(grep -o '"ns": [0-9]*' plain.json) <(grep -o '"ns": [0-9]*' mlp.json)
+}
+as_before() { # who does not ask for it is told what was told before
+  "$ferry" profile -q --driver emulated -o plain.json -- "$programs/mlp" "$kernels" 10 >/dev/null && grep -q '"confidence": *"touched"' plain.json &&
+    ! grep -q 'digested\|unknown' plain.json
+}
+planned() { # it plans like a recorded step: with tensors made again, which a profile without --learn has none of
+  cat >card.json <<'END'
+{ "format": "ferry-device/1", "name": "small", "memory_bytes": 2097152, "granule_bytes": 65536, "host_bytes": 8388608,
+  "link": { "d2h_bytes_per_s": 200000000, "h2d_bytes_per_s": 200000000, "copy_ns": 10000 } }
+END
+  learn mlp "$programs/mlp" "$kernels" 10 && run 0 info mlp.json && grep -q 'confidence *learned: ' out && run 0 convert mlp.json --form packed -o packed.json &&
+    run 0 convert packed.json --form plain -o again.json && [ "$(grep -c '"digested"' again.json)" = "$(grep -c '"digested"' mlp.json)" ] &&
+    run 0 solve mlp.json -d card.json --budget 1100KiB --reserve 0 -q -o plan.json && run 0 check mlp.json plan.json &&
+    [ "$(remade plan.json)" -gt 0 ] || { cat err; remade plan.json; return 1; }
+  run 0 solve plain.json -d card.json --budget 1100KiB --reserve 0 -q -o plan.json && [ "$(remade plan.json)" = 0 ]
+}
+
+claim "each op of dense layers is known by what it reads and writes" known
+claim "an op in place reads and writes" in_place
+claim "ops take the time that they take without" same_times
+claim "without --learn a profile says what it said" as_before
+claim "a learned trace keeps its origins through both forms, and plans with tensors made again" planned
+finish
