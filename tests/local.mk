@@ -308,7 +308,6 @@ EXTRA_DIST += \
   tests/README.md \
   tests/answers.py \
   tests/canonical.py \
-  tests/ptx.py \
   tests/cases \
   tests/corpus \
   tests/count \
@@ -316,6 +315,7 @@ EXTRA_DIST += \
   tests/plans.sh \
   tests/plans.txt \
   tests/plot \
+  tests/ptx.py \
   tests/rules/common.bash \
   tests/rules/functions.awk \
   tests/rules/rooms.bash \
