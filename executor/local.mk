@@ -134,6 +134,7 @@ EXTRA_DIST += \
   executor/torch/ferry_torch/early.py \
   executor/torch/ferry_torch/errors.py \
   executor/torch/ferry_torch/fit.py \
+  executor/torch/ferry_torch/floor.py \
   executor/torch/ferry_torch/follow.py \
   executor/torch/ferry_torch/follower.py \
   executor/torch/ferry_torch/held.py \

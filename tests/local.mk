@@ -303,7 +303,9 @@ scripts_under_test = \
 EXTRA_DIST += \
   $(long_under_test) \
   $(rules_under_test) \
-  $(scripts_under_test)
+  $(scripts_under_test) \
+  tests/torch/python.bash \
+  tests/torch/updates_claims.py
 EXTRA_DIST += \
   tests/README.md \
   tests/answers.py \
@@ -341,7 +343,6 @@ EXTRA_DIST += \
   tests/torch/guard_claims.py \
   tests/torch/known_nets.py \
   tests/torch/lanes_claims.py \
-  tests/torch/later_claims.py \
   tests/torch/nets.py \
   tests/torch/observed_claims.py \
   tests/torch/outside_claims.py \

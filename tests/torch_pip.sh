@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `pip install $(ferry torch-path)`, offline, and the package as it lies then.
 set -u
-python=${FERRY_PYTHON:-/usr/bin/python3}
-"$python" -c 'import setuptools, pip, torch.utils._python_dispatch' 2>/dev/null || {
-  echo "$python lacks torch, pip or setuptools (Debian: python3-torch python3-pip python3-setuptools)"
-  exit 77
-}
+. "$srcdir/tests/torch/python.bash"
+"$python" -c 'import pip, setuptools' 2>/dev/null || { echo "$python lacks pip or setuptools"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ferry=$PWD/ferry

@@ -4,8 +4,8 @@
 # program that starts what it is told to and reports figures that are known.
 . "$(dirname "$0")/rules/common.bash"
 scratch
-export FERRY_PYTHON=${FERRY_PYTHON:-/usr/bin/python3} FERRY_TORCH_DEVICE=cpu OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-"$FERRY_PYTHON" -c 'import torch' 2>/dev/null || { echo "$FERRY_PYTHON has no torch (Debian: python3-torch)"; exit 77; }
+. "$(dirname "$0")/torch/python.bash"
+export FERRY_TORCH_DEVICE=cpu OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 cat >ferry <<'FERRY'
 #!/usr/bin/env python3
 import json, os, subprocess, sys

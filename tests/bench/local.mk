@@ -26,7 +26,7 @@ BENCHES = \
 
 # The outputs in docs/pytorch.md, once more from the examples.
 torch-page: ferry
-	FERRY=$(abs_builddir)/ferry FERRY_DATADIR=$(abs_srcdir)/data $${FERRY_PYTHON:-/usr/bin/python3} $(srcdir)/tests/torch/page.py
+	FERRY=$(abs_builddir)/ferry FERRY_DATADIR=$(abs_srcdir)/data $${FERRY_PYTHON:-venv/bin/python} $(srcdir)/tests/torch/page.py
 
 # Daemons with other programs beside them: once, not under each compiler. A test that lacks its program
 # says so, and is passed over.

@@ -18,7 +18,7 @@ export FERRY=${FERRY:-$(command -v ferry)} PYTHONDONTWRITEBYTECODE=1
 [ -x "$FERRY" ] || { echo "FERRY does not name the program"; exit 77; }
 mkdir -p "$results"
 status=0
-claims=${TORCH_CLAIMS:-follow_claims again_claims trap_claims guard_claims early_claims spill_claims fit_claims tool_claims later_claims outside_claims}
+claims=${TORCH_CLAIMS:-follow_claims again_claims trap_claims guard_claims early_claims spill_claims fit_claims tool_claims updates_claims outside_claims}
 # shellcheck disable=SC2086
 [ "$claims" = none ] || "$python" "$here/../torch/run.py" $claims | tee "$results/torch-claims.txt" || status=1
 for net in ${TORCH_NETS:-resnet50 gpt-4k gpt-32k unet}; do

@@ -137,7 +137,7 @@ class Allocator:
     def most(self):
         """The peak of that step, with all that was there when it began."""
         events = [e for e in self.profile.profiler.kineto_results.events() if e.name() == "[memory]"]
-        events.sort(key=lambda e: e.start_ns() if hasattr(e, "start_ns") else e.start_us())
+        events.sort(key=lambda e: e.start_ns())
         now = most = marks = 0
         for event in events:
             now += event.nbytes()
@@ -153,4 +153,4 @@ def resident(job):
     tensors += [p.grad for p in job.model.parameters() if p.grad is not None]
     for state in job.optimizer.state.values():
         tensors += [value for value in state.values() if isinstance(value, torch.Tensor)]
-    return sum({t.storage()._cdata: t.storage().nbytes() for t in tensors}.values())
+    return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}.values())

@@ -11,7 +11,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "../../executor/torch/ferry_torch")
 OURS = ("ferry_torch", "common", "nets", "known_nets", "follow_claims", "trap_claims", "early_claims",
-        "later_claims", "again_claims", "record_claims", "outside_claims", "fit_claims")
+        "updates_claims", "again_claims", "record_claims", "outside_claims", "fit_claims")
 
 LATER = '''        class Later(Done):
             def wait(self):
@@ -43,7 +43,7 @@ GUARDS = {
         "trap_claims.test_a_forward_pass_without_a_way_back_leaves_nothing", "held.py",
         ("tensor if tensor.is_leaf else tensor.detach()", "tensor")),
     "what_an_update_wrote_is_changed": (
-        "later_claims.test_what_an_update_wrote_leaves_though_nobody_counted_it", "follower.py",
+        "updates_claims.test_what_an_update_wrote_leaves_though_nobody_counted_it", "follower.py",
         ("            slot.changed()\n", "            pass\n"), ("slot.give_up_copy()", "pass")),
     "what_a_module_uses_first_stays_meanwhile": (
         "outside_claims.test_a_step_that_is_not_the_plans_has_its_weights", "follower.py",

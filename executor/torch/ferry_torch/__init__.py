@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PyTorch and ferry: record a training step, follow a plan."""
+from . import floor
 from .batches import max_batch
 from .errors import Refused
 from .fit import fit

@@ -104,14 +104,8 @@ class Entry:
 @contextlib.contextmanager
 def as_below(device):
     """As ops ran the first time: below autograd, and behind all that autocast did."""
-    guard = getattr(torch._C, "_AutoDispatchBelowAutograd", None)
-    with torch.autocast(device.type, enabled=False), torch.set_grad_enabled(guard is not None):
-        held = guard() if guard is not None else contextlib.nullcontext()
-        try:  # up to 1.13 the guard works for as long as it lives
-            with held if hasattr(held, "__enter__") else contextlib.nullcontext():
-                yield
-        finally:
-            del held
+    with torch.autocast(device.type, enabled=False), torch.set_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
+        yield
 
 
 class Held:

@@ -28,12 +28,7 @@ class Final:
             before(parameter)
 
         self.first = parameter.register_hook(first)
-        if hasattr(parameter, "register_post_accumulate_grad_hook"):
-            self.handle = parameter.register_post_accumulate_grad_hook(act)
-            return
-        # older: the node that adds up, which lives only as long as somebody holds it
-        self.node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        self.handle = self.node.register_hook(lambda *unused: act(parameter))
+        self.handle = parameter.register_post_accumulate_grad_hook(act)
 
     def remove(self):
         self.first.remove()

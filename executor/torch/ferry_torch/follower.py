@@ -26,7 +26,7 @@ from .spill import Beside, Sent, Spill
 from .storages import Form, Watched, is_plain, storage_of
 from .valve import Valve
 
-OUT_OF_MEMORY = getattr(torch.cuda, "OutOfMemoryError", MemoryError)
+OUT_OF_MEMORY = torch.cuda.OutOfMemoryError
 
 
 class Packed:

@@ -55,7 +55,7 @@ class CpuMemory(NoMemory):
 
     def __exit__(self, *why):
         self.profile.__exit__(None, None, None)
-        events = [(when(e), e.nbytes()) for e in self.profile.profiler.kineto_results.events()
+        events = [(e.start_ns(), e.nbytes()) for e in self.profile.profiler.kineto_results.events()
                   if e.name() == "[memory]"]
         events.sort(key=lambda e: e[0])
         self.most = peaks_between([size for _, size in events], self.count)
@@ -91,11 +91,6 @@ def peaks_between(sizes, count):
             now += size
             most = max(most, now)
     return found + [0] * (count - len(found))
-
-
-def when(event):
-    """Microseconds or nanoseconds: only their order counts, and the sort keeps that of equals."""
-    return event.start_ns() if hasattr(event, "start_ns") else event.start_us()
 
 
 def choose(device, modelled):

@@ -109,8 +109,8 @@ def in_backward():
 
 
 def is_early_stop(why):
-    """Checkpointing of torch 2.1 on ends what it calculates again by raising, once it has all that was asked for."""
-    return in_backward() and isinstance(why, getattr(checkpoint, "_StopRecomputationError", ()))
+    """Checkpointing ends what it calculates again by raising, once it has all that was asked for."""
+    return in_backward() and isinstance(why, checkpoint._StopRecomputationError)
 
 
 def this_thread():
@@ -173,8 +173,7 @@ class Called(Replaced):
 
 
 class Inside(Called):
-    """`model.forward` of this one object inside `around(inputs)`, for a while. (No hook is given inputs by name before
-    torch 2.)"""
+    """`model.forward` of this one object inside `around(inputs)`, for a while."""
 
     def __init__(self, model, around):
         inner, check = model.forward, this_thread()

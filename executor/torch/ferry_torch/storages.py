@@ -12,9 +12,7 @@ def storage_of(tensor):
     if tensor.layout is not torch.strided:
         return None
     try:
-        if hasattr(tensor, "untyped_storage"):
-            return tensor.untyped_storage()
-        return tensor.storage()._storage if tensor.is_quantized else tensor._storage()
+        return tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
         return None
 

@@ -30,9 +30,8 @@ def each_alone(optimizer):
 
 def many_at_once(optimizer):
     """Does its step work on all parameters in one call? That holds temporaries as large as all of them,
-    where a parameter at a time holds those of one. Since torch 2.0 it does so on a GPU unless told not to."""
-    later = hasattr(optimizers, "_default_to_fused_or_foreach")
-    return any(group.get("foreach") or later and group.get("foreach") is None and not group.get("fused")
+    where a parameter at a time holds those of one. On a GPU it does so unless told not to."""
+    return any(group.get("foreach") or group.get("foreach") is None and not group.get("fused")
                and any(p.is_cuda for p in group["params"]) for group in optimizer.param_groups)
 
 
@@ -56,14 +55,14 @@ def only(optimizer, group, parameters):
 
 
 class Hooks:
-    """In it the optimizer's whole step is taken: torch 2 has hooks before and after it."""
+    """In it the optimizer's whole step is taken, with the hooks before and after it."""
 
     def __init__(self, optimizer):
         self.optimizer = optimizer
 
     def registered(self, when):
-        own = getattr(self.optimizer, f"_optimizer_step_{when}_hooks", {})
-        return [*getattr(optimizers, f"_global_optimizer_{when}_hooks", {}).values(), *own.values()]
+        own = getattr(self.optimizer, f"_optimizer_step_{when}_hooks")
+        return [*getattr(optimizers, f"_global_optimizer_{when}_hooks").values(), *own.values()]
 
     def __enter__(self):
         for hook in self.registered("pre"):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What torch 2 does otherwise than 1.13, with fakes where this torch is the older one."""
-import collections
-import contextlib
-import itertools
+"""The optimizer's step, whole and in pieces, and what goes on around it."""
+import functools
 import sys
 import types
 import unittest.mock
@@ -13,7 +11,6 @@ from torch.utils import checkpoint
 import ferry_torch
 from common import Job, card, even_times, ferry, plan_for, same, solve
 from ferry_torch import early, updates
-from ferry_torch.modules import in_backward
 from ferry_torch.pieces import Pieces
 from fit_claims import both
 from nets import NETS, OPTIMIZERS, Cnn, pictures
@@ -143,17 +140,16 @@ def test_what_is_away_leaves_room_once_its_copy_is_over(folder):
     assert called(a_plan(440, [gone(4, 2, None)])) == [1, 1, 1, 1] and called(a_plan(440, [gone(4, 4, None)])) == [2, 1, 1]
 
 
-def test_the_default_of_torch_2_on_a_gpu_is_known(folder):
+def test_the_default_on_a_gpu_is_known(folder):
     on_gpu = types.SimpleNamespace(is_cuda=True)
     groups = [{"params": [on_gpu], "foreach": None}]
     optimizer = types.SimpleNamespace(param_groups=groups)
-    with unittest.mock.patch.object(updates.optimizers, "_default_to_fused_or_foreach", None, create=True):
-        assert updates.many_at_once(optimizer)
-        for known in ({"foreach": False}, {"foreach": None, "fused": True}):
-            groups[0] = {"params": [on_gpu], **known}
-            assert not updates.many_at_once(optimizer), known
-        groups[0] = {"params": [types.SimpleNamespace(is_cuda=False)], "foreach": None}
-        assert not updates.many_at_once(optimizer)
+    assert updates.many_at_once(optimizer)
+    for known in ({"foreach": False}, {"foreach": None, "fused": True}):
+        groups[0] = {"params": [on_gpu], **known}
+        assert not updates.many_at_once(optimizer), known
+    groups[0] = {"params": [types.SimpleNamespace(is_cuda=False)], "foreach": None}
+    assert not updates.many_at_once(optimizer)
 
 
 def test_a_differentiable_optimizer_is_not_taken_apart(folder):
@@ -171,11 +167,8 @@ def test_hooks_around_a_step_run_once_each(folder):
     plan = plan_for(folder, job, share=0.1)
     seen = []
     optimizer = job.optimizer
-    optimizer._optimizer_step_pre_hooks = collections.OrderedDict(
-        a=lambda opt, args, kwargs: seen.append("before"))
-    optimizer._optimizer_step_post_hooks = collections.OrderedDict(
-        a=lambda opt, args, kwargs: seen.append("after"))
-    plain = hasattr(updates.optimizers, "_global_optimizer_pre_hooks")  # then torch runs them itself
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: seen.append("before"))
+    optimizer.register_step_post_hook(lambda opt, args, kwargs: seen.append("after"))
     with ferry_torch.follow(plan, job.model, optimizer):
         job.step(1), job.step(2)
     assert seen == ["before", "after"] * 2, seen
@@ -183,7 +176,7 @@ def test_hooks_around_a_step_run_once_each(folder):
         job.step(3)
     assert seen == ["before", "after"] * 3, seen
     job.step(4)
-    assert seen == ["before", "after"] * (4 if plain else 3), seen
+    assert seen == ["before", "after"] * 4, seen
 
 
 def test_a_hook_that_changes_the_call_is_refused(folder):
@@ -191,7 +184,7 @@ def test_a_hook_that_changes_the_call_is_refused(folder):
     job = Job(make, OPTIMIZERS["adam"], batches)
     job.step(0)
     plan = plan_for(folder, job)
-    job.optimizer._optimizer_step_pre_hooks = {1: lambda opt, args, kwargs: (args, kwargs)}
+    job.optimizer.register_step_pre_hook(lambda opt, args, kwargs: (args, kwargs))
     try:
         with ferry_torch.follow(plan, job.model, job.optimizer):
             job.step(1)
@@ -242,40 +235,12 @@ def test_the_programs_own_share_of_a_gpu_comes_back(folder):
         said.clear()
 
 
-class Stop(Exception):
-    """What checkpointing raises once it has calculated all again that was asked for."""
-
-
-class Stops(Cnn):
-    def forward(self, x):
-        out = super().forward(x)
-        if in_backward():
-            raise Stop
-        return out
-
-
-def checkpointed(model, x):
-    """Without reentering, all of it at once, as torch 2.1 does it."""
-    kept, count = [], itertools.count()
-
-    def pack_again(tensor):
-        kept.append(tensor.detach())
-        return tensor
-
-    def unpack(number):
-        if not kept:
-            with contextlib.suppress(Stop), torch.enable_grad(), \
-                    torch.autograd.graph.saved_tensors_hooks(pack_again, lambda tensor: tensor):
-                model(x)
-        return kept[number]
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: next(count), unpack):
-        return model(x)
-
-
 class StopsEarly(Job):
+    """Checkpointing stops by raising, once all is calculated again that is asked for."""
+
     def step(self, number):
         model = self.model
-        self.model = lambda x: checkpointed(model, x)
+        self.model = functools.partial(checkpoint.checkpoint, model, use_reentrant=False)
         try:
             super().step(number)
         finally:
@@ -283,6 +248,5 @@ class StopsEarly(Job):
 
 
 def test_an_early_stop_of_checkpointing_spoils_no_step(folder):
-    with unittest.mock.patch.object(checkpoint, "_StopRecomputationError", Stop, create=True):
-        report = both(lambda: StopsEarly(Stops, OPTIMIZERS["adam"], pictures(20, 10)), 6, "98%").report
+    report = both(lambda: StopsEarly(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6, "98%").report
     assert report.steps == 3 and report.other == report.unmatched == 0, report.text()
