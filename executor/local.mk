@@ -65,10 +65,6 @@ libcore_a_SOURCES += \
   executor/ops/update.c \
   executor/replay/bytes.c \
   executor/replay/calls.c \
-  executor/replay/implied.c \
-  executor/replay/implied.h \
-  executor/replay/program.c \
-  executor/replay/program.h \
   executor/replay/replay.c \
   executor/replay/replay.h \
   executor/replay/report.c \

@@ -10,7 +10,8 @@
 #include "trace/check/check.h"
 #include "trace/rewrite/rewrite.h"
 #include "trace/simulate/simulate.h"
-#include "trace/unit.h"
+#include "trace/walk/demands.h"
+#include "trace/walk/stays.h"
 
 ferry_trace *ferry_plan_trace (const ferry_trace *t, const ferry_plan *p, ferry_error *told) {
   error err = { 0 };
@@ -58,38 +59,9 @@ bool ferry_plan_steps (const ferry_trace *t, const ferry_plan *p, ferry_steps *o
 
 /* ---- waits ---- */
 
-static int64_t count_of (int32_t wanted) {
-  return wanted == NO_WAIT ? FERRY_NO_WAIT : wanted;
-}
-
-static int32_t place_of (const int32_t *order, int32_t n, int32_t move) {
-  int32_t i = 0;
-  while (i < n && order[i] != move)
-    i++;
-  return i;
-}
-
-static void wait_of_op (const plan *p, int32_t op, ferry_wait *out) {
-  for (int32_t i = 0; i < p->n_ins; i++)
-    if (p->moves[p->in_order[i]].in_before == op)
-      out->ins = i + 1;
-  for (int32_t i = 0; i < p->n_op_waits; i++)
-    if (p->op_waits[i].op == op)
-      out->outs = count_of (p->op_waits[i].outs);
-}
-
-/* Its own copy out, of the step before where it wraps; or the op behind which it is dropped. */
-static void wait_of_in (const plan *p, int32_t n_ops, int32_t move_index, ferry_wait *out) {
-  const move *m = &p->moves[move_index];
-  int64_t lag = m->in_before <= m->out_after ? 1 : 0;
-  out->ops = count_of (m->in_ops);
-  out->outs = count_of (m->in_outs);
-  if (m->clean)
-    out->ops = max_of (out->ops, m->out_after + 1 - lag * n_ops);
-  else
-    out->outs =
-        max_of (out->outs, place_of (p->out_order, p->n_outs, move_index) + 1 - lag * p->n_outs);
-}
+static const walk_queue walk_queues[] = {
+  [FERRY_OPS] = WALK_OPS, [FERRY_OUTS] = WALK_OUTS, [FERRY_INS] = WALK_INS
+};
 
 static bool item_of (const ferry_trace *rewritten, const ferry_plan *p, ferry_queue queue,
                      int32_t i, error *err) {
@@ -105,57 +77,26 @@ static bool item_of (const ferry_trace *rewritten, const ferry_plan *p, ferry_qu
 bool ferry_plan_wait (const ferry_trace *rewritten, const ferry_plan *p, ferry_queue queue,
                       int32_t i, ferry_wait *out, ferry_error *told) {
   error err = { 0 };
+  demands d;
+  arena *scratch = NULL;
   if (item_of (rewritten, p, queue, i, &err) &&
-      library_sized (out, sizeof *out, "the wait", &err)) {
-    const plan *x = p->plan;
-    ferry_wait made = { .ops = FERRY_NO_WAIT, .outs = FERRY_NO_WAIT, .ins = FERRY_NO_WAIT };
-    if (queue == FERRY_OPS)
-      wait_of_op (x, i, &made);
-    else if (queue == FERRY_OUTS)
-      made.ops = x->moves[x->out_order[i]].out_after + 1;
-    else
-      wait_of_in (x, rewritten->trace->n_ops, x->in_order[i], &made);
+      library_sized (out, sizeof *out, "the wait", &err) && (scratch = library_arena (&err)) &&
+      demands_make (p->plan, rewritten->trace->n_ops, scratch, &d, &err)) {
+    int64_t counts[] = { FERRY_NO_WAIT, FERRY_NO_WAIT, FERRY_NO_WAIT };
+    walk_wait found[WALK_MOST_DEMANDS];
+    int32_t n = demands_of (&d, walk_queues[queue], i, found);
+    for (int32_t k = 0; k < n; k++)
+      counts[found[k].queue] = max_of (counts[found[k].queue], demands_count (&d, &found[k]));
+    ferry_wait made = { .ops = counts[WALK_OPS],
+                        .outs = counts[WALK_OUTS],
+                        .ins = counts[WALK_INS] };
     library_out (out, &made, sizeof made);
   }
+  arena_free (scratch);
   return library_told (told, &err);
 }
 
 /* ---- moves ---- */
-
-static bool same_part (const move *x, const move *y) {
-  return x->unit == y->unit && x->part == y->part && x->of == y->of;
-}
-
-/* The move whose copy in brought what this copy out takes away; -1: it was there from its birth.
-   What persists may have come in the step before. */
-static int32_t brought_by (const plan *p, int32_t index, bool persistent) {
-  const move *m = &p->moves[index];
-  int32_t before = -1, last = -1;
-  for (int32_t i = 0; i < p->n_moves; i++) {
-    const move *x = &p->moves[i];
-    if (!same_part (x, m))
-      continue;
-    if (x->in_before <= m->out_after && (before < 0 || x->in_before > p->moves[before].in_before))
-      before = i;
-    if (last < 0 || x->in_before > p->moves[last].in_before)
-      last = i;
-  }
-  return before >= 0 || !persistent ? before : last;
-}
-
-static const stay *stay_of (const plan *p, const units *u, int32_t index, bool in) {
-  const move *m = &p->moves[index];
-  int32_t group = m->unit - u->trace->n_tensors;
-  int32_t from = in ? index : brought_by (p, index, u->at[m->unit].persistent);
-  for (int32_t i = 0; i < p->placement.n_stays; i++) {
-    const stay *s = &p->placement.stays[i];
-    if (from >= 0 ? s->kind == STAY_MOVE && s->index == from
-                  : s->part == m->part && (group < 0 ? s->kind == STAY_TENSOR && s->index == m->unit
-                                                     : s->kind == STAY_GROUP && s->index == group))
-      return s;
-  }
-  return NULL;
-}
 
 static int32_t index_of (const plan *p, ferry_queue queue, int32_t i) {
   return queue == FERRY_OUTS ? p->out_order[i] : p->in_order[i];
@@ -168,19 +109,11 @@ static const int32_t *tensors_of (const plan *p, int32_t n_tensors, const move *
   return group < 0 ? &m->unit : p->groups[group].at;
 }
 
-/* A plan that nobody has checked may speak of what there is not. */
-static bool is_there (const units *u, const move *m, int32_t index, error *err) {
-  if (m->unit >= 0 && m->unit < u->count && m->part >= 0 && m->part < m->of &&
-      m->of <= u->at[m->unit].granules)
-    return true;
-  return error_set (err, ERR_input, "move %d is of part %d of %d of unit %d, which is not there",
-                    index, m->part, m->of, m->unit);
-}
-
 bool ferry_plan_move (const ferry_trace *rewritten, const ferry_plan *p, ferry_queue queue,
                       int32_t i, ferry_move *out, ferry_error *told) {
   error err = { 0 };
   units u;
+  stay_map stays;
   arena *scratch = NULL;
   if (queue == FERRY_OPS)
     error_set (&err, ERR_usage, "an op is no move");
@@ -189,13 +122,14 @@ bool ferry_plan_move (const ferry_trace *rewritten, const ferry_plan *p, ferry_q
            units_of (rewritten->trace, p->plan->groups, p->plan->n_groups,
                      p->plan->placement.granule_bytes, p->plan->placement.pool_below_bytes, scratch,
                      &u, &err) &&
-           is_there (&u, &p->plan->moves[index_of (p->plan, queue, i)],
-                     index_of (p->plan, queue, i), &err)) {
+           stays_map (&u, p->plan, scratch, &stays, &err)) {
     const plan *x = p->plan;
     int64_t granule = x->placement.granule_bytes;
     int32_t index = index_of (x, queue, i);
     const move *m = &x->moves[index];
-    const stay *s = stay_of (x, &u, index, queue == FERRY_INS);
+    int32_t at = queue == FERRY_INS ? stays.move_stay[index]
+                                    : stays_at (&stays, m->unit, m->part, m->out_after);
+    const stay *s = at >= 0 ? &x->placement.stays[at] : NULL;
     ferry_move made = {
       .move = index,
       .part = m->part,

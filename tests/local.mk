@@ -108,6 +108,8 @@ libtesting_a_SOURCES = \
   tests/tiny_cut.c \
   tests/train_case.c \
   tests/train_case.h \
+  tests/walk_run.c \
+  tests/walk_run.h \
   tests/zoo_case.c \
   tests/zoo_case.h
 
@@ -203,6 +205,7 @@ check_PROGRAMS = \
   tests/test_tuning \
   tests/test_units \
   tests/test_waits \
+  tests/test_walk \
   tests/test_zoo \
   tests/test_zoo_ops
 if HAVE_SERVER

@@ -149,6 +149,15 @@ libcore_a_SOURCES += \
   trace/uses.h \
   trace/versions.c \
   trace/versions.h \
+  trace/walk/demands.c \
+  trace/walk/demands.h \
+  trace/walk/implied.c \
+  trace/walk/implied.h \
+  trace/walk/stays.c \
+  trace/walk/stays.h \
+  trace/walk/walk.c \
+  trace/walk/walk.h \
+  trace/walk/write.c \
   trace/zoo/dcgan.c \
   trace/zoo/densenet.c \
   trace/zoo/families.h \

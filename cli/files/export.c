@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* `ferry export`: a plan's steps for a viewer of traces. */
+/* `ferry export`: a plan's steps for a viewer of traces, or its walk for an executor. */
 #include <stdlib.h>
 
 #include "cli/figures/plan_step.h"
 #include "plot/chrome.h"
+#include "trace/walk/walk.h"
 
 enum { MOST_STEPS = 1000 };
 
@@ -131,34 +132,61 @@ static bool print_json (call *c, const char *path, int64_t n_steps, int64_t size
   json_open_object (&w);
   json_add_int (&w, "bytes", size);
   json_add_text (&w, "output", path);
-  json_add_int (&w, "steps", n_steps);
+  if (n_steps > 0)
+    json_add_int (&w, "steps", n_steps);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
 
-static int run (call *c) {
+static bool export_chrome (call *c, const char *path) {
   plan_step s;
   int64_t n_steps = 2;
-  const char *path = call_text (c, "chrome");
   bytes text = { 0 };
-  if (!path) {
-    error_set (&c->err, ERR_usage, "export to what? give --chrome FILE");
-    return call_failed (c);
-  }
   bool ok = call_json_beside (c, "chrome") && call_quantity (c, "steps", &n_steps) &&
             plan_step_read (c, c->operands[0], c->operands[1], &s) &&
             make_chrome (c, &s, n_steps, &text) && call_write (c, path, text.data, text.size) &&
             (!c->json || print_json (c, path, n_steps, text.size));
   bytes_free (&text);
-  return ok ? EXIT_YES : call_failed (c);
+  return ok;
+}
+
+static bool export_walk (call *c, const char *path) {
+  plan_step s;
+  walk w;
+  bytes text = { 0 };
+  bool ok = call_json_beside (c, "walk") &&
+            plan_step_read (c, c->operands[0], c->operands[1], &s) &&
+            walk_make (&s.rewritten, s.job.plan, c->arena, &w, &c->err) &&
+            walk_text (&w, s.job.original, &text, &c->err) &&
+            call_write (c, path, text.data, text.size) &&
+            (!c->json || print_json (c, path, 0, text.size));
+  bytes_free (&text);
+  return ok;
+}
+
+static int run (call *c) {
+  const char *chrome = call_text (c, "chrome"), *walk_path = call_text (c, "walk");
+  if (!chrome == !walk_path) {
+    error_set (&c->err, ERR_usage,
+               chrome ? "--chrome and --walk are two files; ask for one"
+                      : "export to what? give --chrome FILE or --walk FILE");
+    return call_failed (c);
+  }
+  if (walk_path && call_text (c, "steps")) {
+    error_set (&c->err, ERR_usage, "--steps is of --chrome; a walk is one step");
+    return call_failed (c);
+  }
+  return (chrome ? export_chrome (c, chrome) : export_walk (c, walk_path)) ? EXIT_YES
+                                                                           : call_failed (c);
 }
 
 static const cli_option options[] = {
   { 0, "chrome", "FILE", "trace events as JSON, which ui.perfetto.dev and chrome://tracing open" },
+  { 0, "walk", "FILE", "the plan's ops and copies, with their waits and places, as JSON" },
   { 0,
     "steps",
     "N",
-    "so many steps, one behind the other; without it, 2",
+    "with --chrome: so many steps, one behind the other; without it, 2",
     { UNITS_COUNT, 1, MOST_STEPS } },
   OPTION_STRICT,
   OPTIONS_END,
@@ -166,13 +194,16 @@ static const cli_option options[] = {
 
 const cli_command command_export = {
   .name = "export",
-  .says = "write a plan's steps for a trace viewer",
+  .says = "write a plan's steps for a trace viewer or an executor",
   .operands = "TRACE PLAN",
   .least = 2,
   .most = 2,
-  .about = "Writes what the machine model says of a plan in the format of another program. A row "
-           "each for ops, copies out and copies in, with the stalls; counters of device memory and "
-           "of what is away on the host; an arrow from each copy out to its copy in.\n",
+  .about =
+      "--chrome writes the times of a plan for a trace viewer: a row each for ops, copies out "
+      "and copies in, with the stalls; counters of device memory and of what is away on the "
+      "host; an arrow from each copy out to its copy in. --walk writes what an executor needs: "
+      "ops and copies in an order in which one thread can issue them, what each waits for and "
+      "where its bytes lie. docs/formats.md defines the file.\n",
   .options = options,
   .json = true,
   .run = run,

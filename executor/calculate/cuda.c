@@ -137,7 +137,7 @@ static int64_t items_of (const ops_binding *b, int operand) {
 }
 
 static void fill_workspace (const calculation *c, int32_t op, kernel_work *w) {
-  int32_t stay = c->room->work_stay[op];
+  int32_t stay = c->room->stays.work_stay[op];
   w->workspace_bytes = stay < 0 ? 0 : c->room->rewritten->trace->ops[op].workspace_bytes;
   w->workspace = stay < 0 ? NULL : (void *)(uintptr_t)c->room->stay_at[stay];
 }

@@ -67,10 +67,10 @@ static bool collect_group (replay_state *s, collecting *c, int32_t tensor, int32
     return true;
   int32_t unit = s->rewritten->trace->n_tensors + group;
   c->mode = group_birth (s, group) == op ? OPERAND_BEGIN : 0;
-  for (int32_t p = 0; p < r->of[unit]; p++) {
-    stretch x = { .at = (int64_t)r->stay_at[room_stay (r, unit, p, op)],
+  for (int32_t p = 0; p < r->stays.of[unit]; p++) {
+    stretch x = { .at = (int64_t)r->stay_at[stays_at (&r->stays, unit, p, op)],
                   .bytes = unit_part_bytes (&r->units.at[unit], s->plan->placement.granule_bytes, p,
-                                            r->of[unit]) };
+                                            r->stays.of[unit]) };
     if (!collect (c, tensor, &x, err))
       return false;
   }
@@ -103,7 +103,7 @@ static bool collect_ends (replay_state *s, collecting *c, int32_t op, error *err
     const move *m = &s->plan->moves[i];
     if (m->out_after != op && m->in_before != op)
       continue;
-    stretch x = { .at = (int64_t)r->stay_at[room_stay (r, m->unit, m->part, op)],
+    stretch x = { .at = (int64_t)r->stay_at[stays_at (&r->stays, m->unit, m->part, op)],
                   .bytes = unit_part_bytes (&r->units.at[m->unit], s->plan->placement.granule_bytes,
                                             m->part, m->of) };
     if (!collect (c, m->unit, &x, err))
@@ -113,7 +113,7 @@ static bool collect_ends (replay_state *s, collecting *c, int32_t op, error *err
 }
 
 static bool collect_workspace (replay_state *s, collecting *c, int32_t op, error *err) {
-  int32_t stay = s->room.work_stay[op];
+  int32_t stay = s->room.stays.work_stay[op];
   if (stay < 0)
     return true;
   stretch x = { .at = (int64_t)s->room.stay_at[stay],
@@ -233,8 +233,8 @@ static bool on_device (void *context, int32_t tensor, const stretch *x, error *e
                            .tensor = (uint32_t)tensor,
                            .mode = c->fill ? OPERAND_FILL : OPERAND_READ };
   kernel_op o = { .operands = one, .count = 1, .step = c->step, .op = -1, .found = s->found };
-  bool good = kernels_touch (&s->driver, &s->kernels, s->stream[QUEUE_OPS], &o, err) &&
-              driver_ok (&s->driver, s->driver.stream_synchronize (s->stream[QUEUE_OPS]),
+  bool good = kernels_touch (&s->driver, &s->kernels, s->stream[WALK_OPS], &o, err) &&
+              driver_ok (&s->driver, s->driver.stream_synchronize (s->stream[WALK_OPS]),
                          "cuStreamSynchronize", err);
   s->driver.mem_free_host (one);
   return good;

@@ -10,17 +10,16 @@ static emu_race *note (replay_state *s) {
   return s->n_missing++ < REPLAY_RACES ? &s->missing[s->n_missing - 1] : NULL;
 }
 
-static void put_name (const replay_state *s, program_queue queue, int32_t position, char *out,
+static void put_name (const replay_state *s, walk_queue queue, int32_t position, char *out,
                       size_t size) {
-  const program_item *i = &s->program.items[s->program.place[queue][position]];
-  if (queue == QUEUE_OPS)
+  const walk_item *i = &s->walk.items[s->walk.place[queue][position]];
+  if (queue == WALK_OPS)
     snprintf (out, size, "op %d", i->index);
   else
-    snprintf (out, size, "the copy %s of move %d", queue == QUEUE_OUTS ? "out" : "in", i->index);
+    snprintf (out, size, "the copy %s of move %d", queue == WALK_OUTS ? "out" : "in", i->index);
 }
 
-static void note_order (replay_state *s, int32_t step, const program_item *i,
-                        const program_wait *w) {
+static void note_order (replay_state *s, int32_t step, const walk_item *i, const walk_wait *w) {
   char item[64], awaited[64];
   emu_race *to = note (s);
   if (to == NULL)
@@ -33,10 +32,10 @@ static void note_order (replay_state *s, int32_t step, const program_item *i,
 }
 
 static bool see_orders (replay_state *s, int32_t step, int32_t place, error *err) {
-  const program *p = &s->program;
-  const program_item *i = &p->items[place];
+  const walk *p = &s->walk;
+  const walk_item *i = &p->items[place];
   for (int32_t d = i->first_demand; d < i->first_demand + i->n_demands; d++) {
-    const program_wait *w = &p->demands[d];
+    const walk_wait *w = &p->demands[d];
     int yes = 0;
     if (step < w->lag)
       continue;
@@ -50,23 +49,22 @@ static bool see_orders (replay_state *s, int32_t step, int32_t place, error *err
   return true;
 }
 
-static bool see_copies (replay_state *s, int32_t step, program_queue queue, error *err) {
+static bool see_copies (replay_state *s, int32_t step, walk_queue queue, error *err) {
   int64_t given = 0;
   if (!driver_ok (&s->driver, s->stream_copies (s->stream[queue], &given), EMU_STREAM_COPIES, err))
     return false;
   int64_t since = given - s->given[queue];
   s->given[queue] = given;
-  emu_race *to = since == s->program.count[queue] ? NULL : note (s);
+  emu_race *to = since == s->walk.count[queue] ? NULL : note (s);
   if (to != NULL)
     snprintf (to->text, sizeof to->text, "of the %d copies %s of step %d the device was given %lld",
-              s->program.count[queue], queue == QUEUE_OUTS ? "out" : "in", step + 1,
-              (long long)since);
+              s->walk.count[queue], queue == WALK_OUTS ? "out" : "in", step + 1, (long long)since);
   return true;
 }
 
 bool replay_see_calls (replay_state *s, int32_t step, error *err) {
-  for (int32_t place = 0; place < s->program.n_items; place++)
+  for (int32_t place = 0; place < s->walk.n_items; place++)
     if (!see_orders (s, step, place, err))
       return false;
-  return see_copies (s, step, QUEUE_OUTS, err) && see_copies (s, step, QUEUE_INS, err);
+  return see_copies (s, step, WALK_OUTS, err) && see_copies (s, step, WALK_INS, err);
 }

@@ -107,7 +107,7 @@ static bool start (replay_state *s, arena *a, error *err) {
       !check_host (o, s->room.host_bytes, s->room.device_bytes, err) ||
       !driver_start (&s->driver, 0, err) || !room_open (&s->room, a, err) ||
       !kernels_load (&s->driver, o->emulated, o->races, &s->kernels, err) ||
-      !program_make (s->rewritten, s->plan, a, &s->program, err))
+      !walk_make (s->rewritten, s->plan, a, &s->walk, err))
     return false;
   s->sees_bytes = o->verify || (o->races && o->calculation == NULL);
   if (!replay_prepare (s, a, err))
@@ -128,7 +128,7 @@ static int64_t median (int64_t *v, int64_t n) {
 }
 
 static int64_t time_at (const replay_state *s, int32_t row, int32_t place, int end) {
-  return s->times[2 * ((int64_t)row * s->program.n_items + place) + end];
+  return s->times[2 * ((int64_t)row * s->walk.n_items + place) + end];
 }
 
 static int64_t step_start (const replay_state *s, int32_t row) {
@@ -144,7 +144,7 @@ static bool median_step (const replay_state *s, arena *a, int64_t *ns, error *er
   int32_t n = 0;
   for (int32_t i = s->timed > 2 ? 2 : 1; i < s->timed; i++)
     v[n++] = step_start (s, i) - step_start (s, i - 1);
-  int32_t last = s->timed - 1, place = s->program.place[QUEUE_OPS][s->rewritten->trace->n_ops - 1];
+  int32_t last = s->timed - 1, place = s->walk.place[WALK_OPS][s->rewritten->trace->n_ops - 1];
   *ns = n > 0 ? median (v, n) : time_at (s, last, place, 1) - step_start (s, last);
   arena_back (a, mark);
   return true;
@@ -152,7 +152,7 @@ static bool median_step (const replay_state *s, arena *a, int64_t *ns, error *er
 
 static int64_t steady (const replay_state *s, bool *settled) {
   steady_input in = {
-    .times = s->times, .starts = s->starts, .steps = s->timed, .width = 2 * s->program.n_items
+    .times = s->times, .starts = s->starts, .steps = s->timed, .width = 2 * s->walk.n_items
   };
   return steady_step_ns (&in, settled);
 }
@@ -167,11 +167,11 @@ static bool keep_spans (const replay_state *s, arena *a, replay_result *out, err
   for (int64_t i = 0; i < (int64_t)s->timed * n_moves; i++)
     out->outs[i] = out->ins[i] = (span){ -1, -1 };
   for (int32_t row = 0; row < s->timed; row++)
-    for (int32_t place = 0; place < s->program.n_items; place++) {
-      const program_item *i = &s->program.items[place];
-      span *to = i->queue == QUEUE_OPS    ? &out->ops[(int64_t)row * n_ops + i->index]
-                 : i->queue == QUEUE_OUTS ? &out->outs[(int64_t)row * n_moves + i->index]
-                                          : &out->ins[(int64_t)row * n_moves + i->index];
+    for (int32_t place = 0; place < s->walk.n_items; place++) {
+      const walk_item *i = &s->walk.items[place];
+      span *to = i->queue == WALK_OPS    ? &out->ops[(int64_t)row * n_ops + i->index]
+                 : i->queue == WALK_OUTS ? &out->outs[(int64_t)row * n_moves + i->index]
+                                         : &out->ins[(int64_t)row * n_moves + i->index];
       *to = (span){ time_at (s, row, place, 0), time_at (s, row, place, 1) };
     }
   return true;
@@ -198,7 +198,7 @@ static void keep_worst (replay_result *out, const replay_difference *d) {
 
 /* The start of op k after op 0 of its step: in one row, or the median over all but the first. */
 static int64_t seen_start (const replay_state *s, int32_t op, int32_t row, int64_t *scratch) {
-  int32_t place = s->program.place[QUEUE_OPS][op];
+  int32_t place = s->walk.place[WALK_OPS][op];
   if (row >= 0)
     return time_at (s, row, place, 0) - step_start (s, row);
   int32_t n = 0;
@@ -230,23 +230,23 @@ static bool compare (const replay_state *s, const timeline *expected, arena *a, 
       keep_worst (out, &d);
   }
   out->median_ns = median (far, n_ops);
-  for (int q = QUEUE_OUTS; q < QUEUES && row >= 0; q++)
-    for (int32_t i = 0; i < s->program.count[q]; i++) {
-      int32_t place = s->program.place[q][i], m = s->program.items[place].index;
+  for (int q = WALK_OUTS; q < WALK_QUEUES && row >= 0; q++)
+    for (int32_t i = 0; i < s->walk.count[q]; i++) {
+      int32_t place = s->walk.place[q][i], m = s->walk.items[place].index;
       int64_t ns =
-          span_distance (q == QUEUE_OUTS ? &expected->outs[m] : &expected->ins[m], s, row, place);
+          span_distance (q == WALK_OUTS ? &expected->outs[m] : &expected->ins[m], s, row, place);
       out->largest_copy_ns = ns > out->largest_copy_ns ? ns : out->largest_copy_ns;
     }
   return true;
 }
 
 static void count_bytes (const replay_state *s, predicted *seen) {
-  for (int32_t q = QUEUE_OUTS; q < QUEUES; q++)
-    for (int32_t i = 0; i < s->program.count[q]; i++) {
-      const move *m = &s->plan->moves[s->program.items[s->program.place[q][i]].index];
+  for (int32_t q = WALK_OUTS; q < WALK_QUEUES; q++)
+    for (int32_t i = 0; i < s->walk.count[q]; i++) {
+      const move *m = &s->plan->moves[s->walk.items[s->walk.place[q][i]].index];
       int64_t n = unit_part_bytes (&s->room.units.at[m->unit], s->plan->placement.granule_bytes,
                                    m->part, m->of);
-      *(q == QUEUE_OUTS ? &seen->d2h_bytes : &seen->h2d_bytes) += n;
+      *(q == WALK_OUTS ? &seen->d2h_bytes : &seen->h2d_bytes) += n;
     }
 }
 
@@ -265,7 +265,7 @@ static bool watch (replay_state *s, arena *a, replay_result *out, error *err) {
    */
   int64_t ns, *first = s->times, *first_starts = s->starts;
   s->base = s->steps;
-  if ((s->times = NEW (a, 2 * (int64_t)s->timed * s->program.n_items, int64_t, err)) == NULL ||
+  if ((s->times = NEW (a, 2 * (int64_t)s->timed * s->walk.n_items, int64_t, err)) == NULL ||
       (s->starts = NEW (a, s->timed, int64_t, err)) == NULL || !replay_steps (s, true, err))
     return false;
   ns = steady (s, &seen->settled);
@@ -295,7 +295,7 @@ static bool finish (replay_state *s, const timeline *expected, arena *a, replay_
   seen->peak_bytes = out->device_bytes = s->room.device_bytes;
   seen->host_peak_bytes = out->host_bytes = s->room.host_bytes;
   out->steps = s->steps;
-  const program_item *last = &s->program.items[s->program.n_items - 1];
+  const walk_item *last = &s->walk.items[s->walk.n_items - 1];
   out->plan_waits = last->first_demand + last->n_demands;
   out->waits = last->first_wait + last->n_waits;
   out->issued_waits = s->waits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Streams and events: a plan's program issued step after step, without the host waiting inside. */
+/* Streams and events: a plan's walk issued step after step, without the host waiting inside. */
 #include "executor/replay/run.h"
 
 #include <string.h>
@@ -11,12 +11,12 @@ static bool make_event (replay_state *s, CUevent *out, unsigned int flags, error
 }
 
 static int32_t begins_with (const replay_state *s, int32_t place) {
-  return script_begins_with (&s->program, s->rewritten, place);
+  return script_begins_with (&s->walk, s->rewritten, place);
 }
 
 /* The events of a timed step. */
 static bool make_row (replay_state *s, int64_t row, error *err) {
-  int64_t n = s->program.n_items;
+  int64_t n = s->walk.n_items;
   for (int32_t place = 0; place < n; place++)
     if ((begins_with (s, place) < 0 &&
          !make_event (s, &s->begin[row * n + place], CU_EVENT_DEFAULT, err)) ||
@@ -27,7 +27,7 @@ static bool make_row (replay_state *s, int64_t row, error *err) {
 }
 
 static bool make_events (replay_state *s, arena *a, error *err) {
-  int64_t n = s->program.n_items, ring = s->steps == s->timed ? 0 : 3 * n;
+  int64_t n = s->walk.n_items, ring = s->steps == s->timed ? 0 : 3 * n;
   s->times = NEW (a, 2 * s->timed * n, int64_t, err);
   s->starts = NEW (a, s->timed, int64_t, err);
   s->begin = NEW (a, s->timed * n, CUevent, err);
@@ -47,7 +47,7 @@ static bool make_events (replay_state *s, arena *a, error *err) {
 }
 
 static bool make_scripts (replay_state *s, arena *a, error *err) {
-  script_request q = { .program = &s->program,
+  script_request q = { .walk = &s->walk,
                        .rewritten = s->rewritten,
                        .plan = s->plan,
                        .room = &s->room,
@@ -65,7 +65,7 @@ static bool make_scripts (replay_state *s, arena *a, error *err) {
 }
 
 bool replay_prepare (replay_state *s, arena *a, error *err) {
-  for (int q = 0; q < QUEUES; q++)
+  for (int q = 0; q < WALK_QUEUES; q++)
     if (!driver_ok (&s->driver, s->driver.stream_create (&s->stream[q], CU_STREAM_NON_BLOCKING),
                     "cuStreamCreate", err))
       return false;
@@ -80,7 +80,7 @@ static int64_t timed_row (const replay_state *s, int32_t step) {
 }
 
 const CUevent *replay_ends (const replay_state *s, int32_t step) {
-  int64_t row = timed_row (s, step), n = s->program.n_items;
+  int64_t row = timed_row (s, step), n = s->walk.n_items;
   return row >= 0 ? s->end + row * n : s->ring + step % 3 * n;
 }
 
@@ -114,7 +114,7 @@ static CUresult issue_copy (replay_state *s, const script_call *c, const script_
 static bool issue_step (replay_state *s, int32_t step, error *err) {
   int64_t row = timed_row (s, step);
   const script *p = row < 0 ? &s->plain : &s->timed_script;
-  const CUevent *begins = row < 0 ? NULL : s->begin + row * s->program.n_items, *ends[3];
+  const CUevent *begins = row < 0 ? NULL : s->begin + row * s->walk.n_items, *ends[3];
   for (int32_t lag = 0; lag < 3; lag++)
     ends[lag] = step < lag ? NULL : replay_ends (s, step - lag);
   s->step = s->base + step;
@@ -164,19 +164,19 @@ static bool time_of (replay_state *s, CUevent v, int64_t *ns, error *err) {
 }
 
 static bool read_row (replay_state *s, int64_t row, error *err) {
-  int64_t n = s->program.n_items;
+  int64_t n = s->walk.n_items;
   const CUevent *begins = s->begin + row * n, *ends = s->end + row * n;
   for (int32_t place = 0; place < n; place++) {
     int64_t *to = &s->times[2 * (row * n + place)];
     int32_t before = begins_with (s, place);
-    if (before >= 0 && s->program.place[QUEUE_OPS][0] != place)
+    if (before >= 0 && s->walk.place[WALK_OPS][0] != place)
       to[0] = s->times[2 * (row * n + before) + 1];
     else if (!time_of (s, begins[place], &to[0], err))
       return false;
     if (!time_of (s, ends[place], &to[1], err))
       return false;
   }
-  s->starts[row] = s->times[2 * (row * n + s->program.place[QUEUE_OPS][0])];
+  s->starts[row] = s->times[2 * (row * n + s->walk.place[WALK_OPS][0])];
   return true;
 }
 
@@ -184,10 +184,10 @@ static bool read_row (replay_state *s, int64_t row, error *err) {
    of memory. An item waits, through others, for an op of its own step or the one before, so who
    waits here for a step long issued delays nothing. The race checker would take it for an order. */
 static bool let_run (replay_state *s, int32_t step, error *err) {
-  int64_t row = timed_row (s, step) - 2, n = s->program.n_items;
+  int64_t row = timed_row (s, step) - 2, n = s->walk.n_items;
   if (row < 0)
     return true;
-  int32_t last = s->program.place[QUEUE_OPS][s->rewritten->trace->n_ops - 1];
+  int32_t last = s->walk.place[WALK_OPS][s->rewritten->trace->n_ops - 1];
   return driver_ok (&s->driver, s->driver.event_synchronize (s->end[row * n + last]), "a step",
                     err);
 }
@@ -200,7 +200,7 @@ static bool repeats (replay_state *s, int32_t step, bool *yes, error *err) {
     return true;
   if (!read_row (s, step - 3, err))
     return false;
-  steady_input in = { s->times, s->starts, step - 2, 2 * s->program.n_items };
+  steady_input in = { s->times, s->starts, step - 2, 2 * s->walk.n_items };
   if (step + 1 >= s->least_steps)
     steady_step_ns (&in, yes);
   return true;
@@ -217,7 +217,7 @@ static bool issue_steps (replay_state *s, bool laden, error *err) {
         (paced && !let_run (s, step, err)) ||
         (paced && s->may_end_early && !repeats (s, step, &enough, err)) ||
         (s->calculation != NULL &&
-         !calculate_pace (s->calculation, s->stream[QUEUE_OPS], step, err)))
+         !calculate_pace (s->calculation, s->stream[WALK_OPS], step, err)))
       return false;
     if (enough)
       s->steps = s->timed = step + 1;
@@ -226,13 +226,13 @@ static bool issue_steps (replay_state *s, bool laden, error *err) {
 }
 
 bool replay_steps (replay_state *s, bool laden, error *err) {
-  if (!driver_ok (&s->driver, s->driver.event_record (s->zero, s->stream[QUEUE_OPS]),
+  if (!driver_ok (&s->driver, s->driver.event_record (s->zero, s->stream[WALK_OPS]),
                   "cuEventRecord", err) ||
-      (laden && !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 1), EMU_HOLD, err)) ||
+      (laden && !driver_ok (&s->driver, s->hold (s->stream[WALK_OUTS], 1), EMU_HOLD, err)) ||
       !issue_steps (s, laden, err))
     return false;
   if (laden && (!driver_ok (&s->driver, s->advance (), EMU_ADVANCE, err) ||
-                !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 0), EMU_HOLD, err)))
+                !driver_ok (&s->driver, s->hold (s->stream[WALK_OUTS], 0), EMU_HOLD, err)))
     return false;
   if (!driver_ok (&s->driver, s->driver.ctx_synchronize (), "a step", err))
     return false;
@@ -251,9 +251,9 @@ static void drop_events (const replay_state *s, CUevent *v, int64_t count) {
 void replay_put_away (replay_state *s) {
   if (s->driver.context == NULL)
     return;
-  int64_t items = s->program.n_items;
+  int64_t items = s->walk.n_items;
   s->driver.ctx_synchronize ();
-  for (int q = 0; q < QUEUES; q++)
+  for (int q = 0; q < WALK_QUEUES; q++)
     if (s->stream[q] != NULL)
       s->driver.stream_destroy (s->stream[q]);
   drop_events (s, s->begin, s->rows_made * items);

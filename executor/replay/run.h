@@ -3,7 +3,7 @@
 #ifndef FERRY_EXECUTOR_REPLAY_RUN_H
 #define FERRY_EXECUTOR_REPLAY_RUN_H
 
-#include "executor/replay/program.h"
+#include "trace/walk/walk.h"
 #include "executor/replay/replay.h"
 #include "executor/room/room.h"
 #include "executor/replay/script.h"
@@ -20,7 +20,7 @@ typedef struct replay_state {
   emu_stream_copies stream_copies;
   emu_ordered ordered; /* NULL: nobody looks for orders */
   emu_tag tag;         /* NULL: nobody looks for owners */
-  program program;
+  walk walk;
   script plain, timed_script; /* a step without events that nobody waits for, and with all */
   int64_t step;               /* the number that launches find */
   room room;
@@ -30,12 +30,12 @@ typedef struct replay_state {
   int64_t copies, waits;          /* issued */
   int32_t n_missing;              /* copies and orders of the plan, */
   emu_race missing[REPLAY_RACES]; /* and the first of them */
-  int64_t given[QUEUES];          /* copies, so far */
+  int64_t given[WALK_QUEUES];     /* copies, so far */
   kernel_operand *operands;       /* by op */
   int32_t *op_offset;
   int64_t operands_bytes;
   mismatch *found; /* a kernel can write it */
-  CUstream stream[QUEUES];
+  CUstream stream[WALK_QUEUES];
   CUevent zero;         /* a GPU's times are since this */
   CUevent *begin, *end; /* per timed step and item; a begin that is another's end is NULL */
   CUevent *ring;        /* three steps of ends where steps are not timed */

@@ -9,15 +9,14 @@ typedef struct writer {
   arena *a;
 } writer;
 
-static script_call *add (writer *w, script_kind kind, program_queue queue) {
+static script_call *add (writer *w, script_kind kind, walk_queue queue) {
   script *o = w->out;
   script_call *c = &o->calls[o->n_calls++];
   *c = (script_call){ .kind = kind, .queue = queue };
   return c;
 }
 
-static void add_event (writer *w, script_kind kind, program_queue queue, int32_t place,
-                       int32_t lag) {
+static void add_event (writer *w, script_kind kind, walk_queue queue, int32_t place, int32_t lag) {
   script_call *c = add (w, kind, queue);
   c->place = place;
   c->lag = lag;
@@ -25,7 +24,7 @@ static void add_event (writer *w, script_kind kind, program_queue queue, int32_t
 
 /* Not with others in one entry: it is either this or a calculation. */
 static void add_calculation (writer *w, int32_t op, int64_t *ns) {
-  script_call *c = add (w, SCRIPT_CALCULATE, QUEUE_OPS);
+  script_call *c = add (w, SCRIPT_CALCULATE, WALK_OPS);
   c->place = op;
   c->first = w->out->n_launches;
   c->count = 1;
@@ -36,7 +35,7 @@ static kernel_launch *add_launch (writer *w) {
   script *o = w->out;
   script_call *last = o->n_calls > 0 ? &o->calls[o->n_calls - 1] : NULL;
   if (last == NULL || last->kind != SCRIPT_LAUNCH) {
-    last = add (w, SCRIPT_LAUNCH, QUEUE_OPS);
+    last = add (w, SCRIPT_LAUNCH, WALK_OPS);
     last->first = o->n_launches;
   }
   last->count++;
@@ -71,60 +70,58 @@ static void add_op (writer *w, int32_t op) {
   kernels_touch_launch (q->kernels, k, q->step, add_launch (w));
 }
 
-static void add_copy (writer *w, program_queue queue, int32_t index) {
+static void add_copy (writer *w, const walk_item *i) {
   const room *r = w->q->room;
-  const move *m = &w->q->plan->moves[index];
+  const move *m = &w->q->plan->moves[i->index];
   int64_t bytes =
       unit_part_bytes (&r->units.at[m->unit], w->q->plan->placement.granule_bytes, m->part, m->of);
-  int32_t stay =
-      queue == QUEUE_OUTS ? room_stay (r, m->unit, m->part, m->out_after) : r->move_stay[index];
   script *o = w->out;
-  script_call *c = add (w, queue == QUEUE_OUTS ? SCRIPT_OUT : SCRIPT_IN, queue);
+  script_call *c = add (w, i->queue == WALK_OUTS ? SCRIPT_OUT : SCRIPT_IN, i->queue);
   c->first = o->n_copies;
   c->count = 1;
   o->copies[o->n_copies++] =
-      (script_copy){ .device = r->stay_at[stay],
+      (script_copy){ .device = r->stay_at[i->stay],
                      .host = r->host + m->host_offset,
                      .bytes = (size_t)bytes,
-                     .owner = (uint64_t)r->first_part[m->unit] + (uint64_t)m->part + 1 };
+                     .owner = (uint64_t)r->stays.first_part[m->unit] + (uint64_t)m->part + 1 };
 }
 
 /* The op that stands before this item in the stream of the ops, in the same step; -1: none. */
-static int32_t op_before (const program *p, int32_t place) {
-  const program_item *i = &p->items[place];
-  return i->queue == QUEUE_OPS && i->position > 0 ? p->place[QUEUE_OPS][i->position - 1] : -1;
+static int32_t op_before (const walk *p, int32_t place) {
+  const walk_item *i = &p->items[place];
+  return i->queue == WALK_OPS && i->position > 0 ? p->place[WALK_OPS][i->position - 1] : -1;
 }
 
-int32_t script_begins_with (const program *p, const rewritten *rw, int32_t place) {
-  const program_item *i = &p->items[place];
-  return i->n_waits == 0 && i->queue == QUEUE_OPS && rw->trace->ops[i->index].gap_ns == 0
+int32_t script_begins_with (const walk *p, const rewritten *rw, int32_t place) {
+  const walk_item *i = &p->items[place];
+  return i->n_waits == 0 && i->queue == WALK_OPS && rw->trace->ops[i->index].gap_ns == 0
              ? op_before (p, place)
              : -1;
 }
 
 static void add_item (writer *w, int32_t place) {
   const script_request *q = w->q;
-  const program *p = q->program;
-  const program_item *i = &p->items[place];
-  if (i->queue == QUEUE_OPS)
+  const walk *p = q->walk;
+  const walk_item *i = &p->items[place];
+  if (i->queue == WALK_OPS)
     add_gap (w, i->index);
   for (int32_t k = i->first_wait; k < i->first_wait + i->n_waits; k++) {
-    const program_wait *v = &p->waits[k];
+    const walk_wait *v = &p->waits[k];
     add_event (w, SCRIPT_WAIT, i->queue, p->place[v->queue][v->position], v->lag);
   }
   if (q->timed && script_begins_with (p, q->rewritten, place) < 0)
     add_event (w, SCRIPT_BEGIN, i->queue, place, 0);
-  if (i->queue == QUEUE_OPS)
+  if (i->queue == WALK_OPS)
     add_op (w, i->index);
   else
-    add_copy (w, i->queue, i->index);
+    add_copy (w, i);
   if (q->timed || q->ended || p->awaited[i->queue][i->position])
     add_event (w, SCRIPT_END, i->queue, place, 0);
 }
 
 bool script_make (const script_request *q, arena *a, script *out, error *err) {
-  const program *p = q->program;
-  int64_t n_ops = p->count[QUEUE_OPS], n = p->n_items;
+  const walk *p = q->walk;
+  int64_t n_ops = p->count[WALK_OPS], n = p->n_items;
   int64_t n_waits = n == 0 ? 0 : p->items[n - 1].first_wait + p->items[n - 1].n_waits;
   *out = (script){ .launches = NEW (a, 2 * n_ops, kernel_launch, err),
                    .copies = NEW (a, n - n_ops, script_copy, err),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One step of a program as the driver calls that make it, worked out before the first step: what is
+/* One step of a walk as the driver calls that make it, worked out before the first step: what is
    launched with which parameters, what is copied from where to where, which item's event is
    recorded or waited for.  Launches that follow each other are one entry, so that an op of a plan
    that moves nothing costs the host its launch and no decision. */
@@ -7,7 +7,7 @@
 #define FERRY_EXECUTOR_REPLAY_SCRIPT_H
 
 #include "executor/kernels/kernels.h"
-#include "executor/replay/program.h"
+#include "trace/walk/walk.h"
 #include "executor/room/room.h"
 
 typedef enum script_kind {
@@ -30,7 +30,7 @@ typedef struct script_copy {
 
 typedef struct script_call {
   script_kind kind;
-  program_queue queue;
+  walk_queue queue;
   int32_t first, count; /* launches, or one copy */
   int32_t place, lag;   /* the event of the item at this place, so many steps ago */
 } script_call;
@@ -43,7 +43,7 @@ typedef struct script {
 } script;
 
 typedef struct script_request {
-  const program *program;
+  const walk *walk;
   const rewritten *rewritten;
   const plan *plan;
   const room *room; /* open */
@@ -59,7 +59,7 @@ typedef struct script_request {
 
 /* The place of the item whose end is this item's beginning, in a step that is timed: the op before
    it, where it waits for nothing else; -1: it has an event of its own. */
-int32_t script_begins_with (const program *p, const rewritten *rw, int32_t place);
+int32_t script_begins_with (const walk *p, const rewritten *rw, int32_t place);
 
 bool script_make (const script_request *q, arena *a, script *out, error *err) MUST_CHECK;
 

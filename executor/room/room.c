@@ -42,72 +42,14 @@ static bool find_units (room *r, arena *a, error *err) {
   return true;
 }
 
-static int32_t part_of (const room *r, int32_t unit, int32_t part) {
-  return r->first_part[unit] + part;
-}
-
-/* Few moves a part: insertion keeps them sorted by in_before. */
-static void sort_moves (const plan *p, int32_t *moves, int32_t n) {
-  for (int32_t i = 1; i < n; i++) {
-    int32_t m = moves[i], k = i;
-    for (; k > 0 && p->moves[moves[k - 1]].in_before > p->moves[m].in_before; k--)
-      moves[k] = moves[k - 1];
-    moves[k] = m;
-  }
-}
-
-static bool find_parts (room *r, arena *a, error *err) {
-  const plan *p = r->plan;
-  int32_t n = r->units.count, parts = 0;
-  if ((r->of = NEW (a, n, int32_t, err)) == NULL ||
-      (r->first_part = NEW (a, n, int32_t, err)) == NULL)
-    return false;
-  for (int32_t u = 0; u < n; u++)
-    r->of[u] = 1;
-  for (int32_t i = 0; i < p->n_moves; i++)
-    r->of[p->moves[i].unit] = p->moves[i].of;
-  for (int32_t u = 0; u < n; u++) {
-    r->first_part[u] = parts;
-    parts += r->of[u];
-  }
-  int32_t *fill = NEW (a, (int64_t)parts + 1, int32_t, err);
-  if (fill == NULL || (r->birth_stay = NEW (a, parts, int32_t, err)) == NULL ||
-      (r->move_offset = NEW (a, (int64_t)parts + 1, int32_t, err)) == NULL ||
-      (r->part_moves = NEW (a, p->n_moves, int32_t, err)) == NULL)
-    return false;
-  for (int32_t i = 0; i < parts; i++)
-    r->birth_stay[i] = -1;
-  for (int32_t i = 0; i < p->n_moves; i++)
-    r->move_offset[part_of (r, p->moves[i].unit, p->moves[i].part) + 1]++;
-  for (int32_t i = 0; i < parts; i++) {
-    r->move_offset[i + 1] += r->move_offset[i];
-    fill[i] = r->move_offset[i];
-  }
-  for (int32_t i = 0; i < p->n_moves; i++)
-    r->part_moves[fill[part_of (r, p->moves[i].unit, p->moves[i].part)]++] = i;
-  for (int32_t i = 0; i < parts; i++)
-    sort_moves (p, r->part_moves + r->move_offset[i], r->move_offset[i + 1] - r->move_offset[i]);
-  return true;
-}
-
+/* Where each stay begins. */
 static bool find_stays (room *r, arena *a, error *err) {
-  const plan *p = r->plan;
-  const placement *l = &p->placement;
-  int32_t n_ops = r->rewritten->trace->n_ops, n_tensors = r->rewritten->trace->n_tensors;
-  if ((r->move_stay = NEW (a, p->n_moves, int32_t, err)) == NULL ||
-      (r->work_stay = NEW (a, n_ops, int32_t, err)) == NULL ||
+  const placement *l = &r->plan->placement;
+  if (!stays_map (&r->units, r->plan, a, &r->stays, err) ||
       (r->stay_at = NEW (a, l->n_stays, CUdeviceptr, err)) == NULL)
     return false;
-  memset (r->work_stay, 0xff, (size_t)n_ops * sizeof (int32_t));
   for (int32_t i = 0; i < l->n_stays; i++) {
     const stay *s = &l->stays[i];
-    if (s->kind == STAY_MOVE)
-      r->move_stay[s->index] = i;
-    else if (s->kind == STAY_WORKSPACE)
-      r->work_stay[s->index] = i;
-    else
-      r->birth_stay[part_of (r, s->kind == STAY_GROUP ? n_tensors + s->index : s->index, s->part)] =
-          i;
     if (room_is_arena (r))
       r->stay_at[i] = (CUdeviceptr)(l->runs[s->first_run].first * l->granule_bytes);
     else {
@@ -131,7 +73,7 @@ bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, r
                 error *err) {
   *out = (room){ .driver = d, .plan = p, .rewritten = rw };
   const placement *l = &p->placement;
-  if (!find_units (out, a, err) || !find_parts (out, a, err) || !find_stays (out, a, err))
+  if (!find_units (out, a, err) || !find_stays (out, a, err))
     return false;
   find_sizes (out);
   for (int32_t i = 0; i < p->n_moves; i++) {
@@ -258,10 +200,11 @@ static bool open_host (room *r, error *err) {
   r->host = host;
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     char need[UNITS_TEXT];
-    return error_set (err, ERR_device,
-                      "out of memory on the host: the plan needs %s pinned and the driver refuses it; "
-                      "raise the limit on locked memory, or solve again with a smaller --host",
-                      units_bytes (need, r->host_bytes));
+    return error_set (
+        err, ERR_device,
+        "out of memory on the host: the plan needs %s pinned and the driver refuses it; "
+        "raise the limit on locked memory, or solve again with a smaller --host",
+        units_bytes (need, r->host_bytes));
   }
   return driver_ok (r->driver, result, "cuMemHostAlloc", err);
 }
@@ -321,32 +264,6 @@ void room_close (room *r) {
 
 /* ---- finding things ---- */
 
-int32_t room_stay (const room *r, int32_t unit, int32_t part, int32_t op) {
-  int32_t i = part_of (r, unit, part), best = -1;
-  for (int32_t k = r->move_offset[i]; k < r->move_offset[i + 1]; k++)
-    if (r->plan->moves[r->part_moves[k]].in_before <= op)
-      best = r->part_moves[k];
-  if (best >= 0)
-    return r->move_stay[best];
-  /* A persistent part with moves has no birth: it came in during the step before. */
-  if (r->birth_stay[i] < 0 && r->move_offset[i + 1] > r->move_offset[i])
-    return r->move_stay[r->part_moves[r->move_offset[i + 1] - 1]];
-  return r->birth_stay[i];
-}
-
-int32_t room_stay_between (const room *r, int32_t unit, int32_t part, int32_t *away) {
-  int32_t i = part_of (r, unit, part);
-  *away = -1;
-  for (int32_t k = r->move_offset[i]; k < r->move_offset[i + 1]; k++) {
-    const move *m = &r->plan->moves[r->part_moves[k]];
-    if (m->in_before <= m->out_after) {
-      *away = r->part_moves[k];
-      return -1;
-    }
-  }
-  return room_stay (r, unit, part, r->rewritten->trace->n_ops);
-}
-
 /* The part [first, end) of bytes [from, to) of the unit that is tensor x's. */
 static bool overlap (const room *r, int32_t x, int64_t from, int64_t to, int64_t at,
                      room_stretch *each, void *context, error *err) {
@@ -362,8 +279,8 @@ static bool overlap (const room *r, int32_t x, int64_t from, int64_t to, int64_t
 static void part_range (const room *r, int32_t unit, int32_t part, int64_t *from, int64_t *to) {
   const unit_info *u = &r->units.at[unit];
   int64_t granule = r->plan->placement.granule_bytes;
-  *from = unit_part_first (u, part, r->of[unit]) * granule;
-  *to = unit_part_first (u, part + 1, r->of[unit]) * granule;
+  *from = unit_part_first (u, part, r->stays.of[unit]) * granule;
+  *to = unit_part_first (u, part + 1, r->stays.of[unit]) * granule;
 }
 
 bool room_find (const room *r, int32_t tensor, int32_t op, room_stretch *each, void *context,
@@ -375,10 +292,10 @@ bool room_find (const room *r, int32_t tensor, int32_t op, room_stretch *each, v
   }
   int32_t group = r->units.group_of[tensor];
   int32_t unit = group < 0 ? tensor : r->rewritten->trace->n_tensors + group;
-  for (int32_t p = 0; p < r->of[unit]; p++) {
+  for (int32_t p = 0; p < r->stays.of[unit]; p++) {
     int64_t from, to;
     part_range (r, unit, p, &from, &to);
-    if (!overlap (r, tensor, from, to, (int64_t)r->stay_at[room_stay (r, unit, p, op)], each,
+    if (!overlap (r, tensor, from, to, (int64_t)r->stay_at[stays_at (&r->stays, unit, p, op)], each,
                   context, err))
       return false;
   }

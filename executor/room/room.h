@@ -7,13 +7,14 @@
 
 #include "executor/driver/driver.h"
 #include "trace/rewrite/rewrite.h"
-#include "trace/unit.h"
+#include "trace/walk/stays.h"
 
 typedef struct room {
   const driver *driver;
   const plan *plan;
   const rewritten *rewritten;
   units units;
+  stay_map stays;
   uses uses;
   int64_t device_bytes, host_bytes; /* as taken */
   CUdeviceptr base;                 /* of all stays' addresses, then the pool's */
@@ -28,13 +29,6 @@ typedef struct room {
       *handles; /* handle i: the granules from border[i] to border[i + 1] */
   int32_t *border, n_borders;
   int32_t n_handles, made;
-
-  /* Which stay an op sees: the moves of each part in order of in_before. */
-  int32_t *of;         /* per unit */
-  int32_t *first_part; /* per unit: its parts' place in the two below */
-  int32_t *birth_stay; /* per part; -1: none */
-  int32_t *move_offset, *part_moves;
-  int32_t *move_stay, *work_stay; /* per move; per op, -1: none */
 } room;
 
 static inline bool room_is_arena (const room *r) {
@@ -49,11 +43,6 @@ bool room_open (room *r, arena *a, error *err) MUST_CHECK;
 void room_close (room *r);
 /* Maps a stay's granules at a reserved address; *bytes is what they are. Not of an arena. */
 bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, error *err) MUST_CHECK;
-
-/* The stay in which op `op` finds a part. */
-int32_t room_stay (const room *r, int32_t unit, int32_t part, int32_t op);
-/* At the boundary of two steps: a stay, or -1 where the part is away. *away is then its move. */
-int32_t room_stay_between (const room *r, int32_t unit, int32_t part, int32_t *away);
 
 typedef struct stretch {
   int64_t at;            /* address, on the device or on the host */

@@ -21,8 +21,8 @@ static bool is_held_between (const plan *p, const move *m) {
 
 static bool each_part (const room *r, int32_t unit, room_stretch *on_device, void *context,
                        error *err) {
-  for (int32_t part = 0; part < r->of[unit]; part++) {
-    int32_t away, stay = room_stay_between (r, unit, part, &away);
+  for (int32_t part = 0; part < r->stays.of[unit]; part++) {
+    int32_t away, stay = stays_between (&r->stays, unit, part, &away);
     if (stay >= 0 && !room_part (r, unit, part, (int64_t)r->stay_at[stay], on_device, context, err))
       return false;
   }

@@ -11,8 +11,8 @@ typedef struct making {
 } making;
 
 static bool is_met (const room *r, const view *x, int32_t unit, int32_t op) {
-  for (int32_t p = 0; p < r->of[unit]; p++)
-    if (x->stays[p] != room_stay (r, unit, p, op))
+  for (int32_t p = 0; p < r->stays.of[unit]; p++)
+    if (x->stays[p] != stays_at (&r->stays, unit, p, op))
       return false;
   return true;
 }
@@ -27,13 +27,13 @@ static bool is_known (const making *m, int32_t unit, int32_t op) {
 static bool add (making *m, int32_t unit, int32_t op, error *err) {
   views *v = m->v;
   const room *r = v->room;
-  int32_t *stays = NEW (m->arena, r->of[unit], int32_t, err);
+  int32_t *stays = NEW (m->arena, r->stays.of[unit], int32_t, err);
   view *moved =
       arena_grow (m->arena, v->at, &m->capacity, (int64_t)m->count + 1, sizeof *v->at, err);
   if (stays == NULL || moved == NULL)
     return false;
-  for (int32_t p = 0; p < r->of[unit]; p++)
-    stays[p] = room_stay (r, unit, p, op);
+  for (int32_t p = 0; p < r->stays.of[unit]; p++)
+    stays[p] = stays_at (&r->stays, unit, p, op);
   v->at = moved;
   v->at[m->count++] = (view){ stays, v->space_bytes };
   v->space_bytes += r->units.at[unit].granules * r->plan->placement.granule_bytes;
@@ -47,7 +47,7 @@ static bool collect (making *m, error *err) {
     m->v->first[i] = m->count;
     if (room_is_arena (r))
       continue; /* the parts that an op finds lie side by side there */
-    for (int32_t k = u->use_offset[i]; k < u->use_offset[i + 1] && r->of[i] > 1; k++)
+    for (int32_t k = u->use_offset[i]; k < u->use_offset[i + 1] && r->stays.of[i] > 1; k++)
       if (!is_known (m, i, u->uses[k].op) && !add (m, i, u->uses[k].op, err))
         return false;
   }
@@ -59,7 +59,7 @@ static bool map_all (views *v, error *err) {
   const room *r = v->room;
   for (int32_t u = 0; u < r->units.count; u++)
     for (int32_t i = v->first[u]; i < v->first[u + 1]; i++)
-      for (int32_t p = 0; p < r->of[u]; p++) {
+      for (int32_t p = 0; p < r->stays.of[u]; p++) {
         int64_t bytes;
         assert (p > 0 || v->at[i].offset == v->mapped_bytes);
         bool mapped =
@@ -104,8 +104,8 @@ CUdeviceptr views_at (const views *v, int32_t tensor, int32_t op) {
   int32_t group = r->units.group_of[tensor];
   int32_t unit = group < 0 ? tensor : r->rewritten->trace->n_tensors + group;
   int64_t within = group < 0 ? 0 : r->member_at[tensor];
-  if (r->of[unit] == 1 || room_is_arena (r))
-    return r->stay_at[room_stay (r, unit, 0, op)] + (CUdeviceptr)within;
+  if (r->stays.of[unit] == 1 || room_is_arena (r))
+    return r->stay_at[stays_at (&r->stays, unit, 0, op)] + (CUdeviceptr)within;
   int32_t i = v->first[unit];
   while (i < v->first[unit + 1] && !is_met (r, &v->at[i], unit, op))
     i++;

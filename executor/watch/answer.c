@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/watch/answer.h"
 
+#include <assert.h>
 #include <string.h>
 
-#include "executor/replay/program.h"
 #include "executor/shim/block.h"
-#include "trace/unit.h"
+#include "trace/walk/walk.h"
 
 typedef struct writer {
   const trace *trace;
   const plan *plan;
   const steps_map *map;
-  units units;
-  int32_t *of;      /* of each unit: in how many parts it moves */
+  walk walk;
   int64_t **home;   /* of each unit: a granule for each of its own */
   int64_t *offset;  /* of each tensor: its first granule in its unit */
   int64_t *leaving; /* of each tensor: the beat behind which it goes to the host; -1: it does not */
@@ -31,28 +30,24 @@ static int64_t pages_of (const writer *w, int32_t x) {
 }
 
 static int32_t unit_of (const writer *w, int32_t x) {
-  return w->units.group_of[x] >= 0 ? w->trace->n_tensors + w->units.group_of[x] : x;
+  return w->walk.units.group_of[x] >= 0 ? w->trace->n_tensors + w->walk.units.group_of[x] : x;
 }
 
 /* ---- addresses ---- */
 
 static bool find_parts (writer *w, arena *a) {
   const plan *p = w->plan;
-  w->of = NEW (a, w->units.count + 1, int32_t, w->err);
-  w->home = NEW (a, w->units.count + 1, int64_t *, w->err);
+  w->home = NEW (a, w->walk.units.count + 1, int64_t *, w->err);
   w->offset = NEW (a, w->trace->n_tensors + 1, int64_t, w->err);
-  if (w->of == NULL || w->home == NULL || w->offset == NULL)
+  if (w->home == NULL || w->offset == NULL)
     return false;
-  for (int32_t u = 0; u < w->units.count; u++) {
-    w->of[u] = 1;
-    w->home[u] = NEW (a, w->units.at[u].granules + 1, int64_t, w->err);
+  for (int32_t u = 0; u < w->walk.units.count; u++) {
+    w->home[u] = NEW (a, w->walk.units.at[u].granules + 1, int64_t, w->err);
     if (w->home[u] == NULL)
       return false;
-    for (int64_t g = 0; g < w->units.at[u].granules; g++)
+    for (int64_t g = 0; g < w->walk.units.at[u].granules; g++)
       w->home[u][g] = -1;
   }
-  for (int32_t i = 0; i < p->n_moves; i++)
-    w->of[p->moves[i].unit] = p->moves[i].of;
   for (int32_t i = 0; i < p->n_groups; i++) {
     int64_t at = 0;
     for (int32_t k = 0; k < p->groups[i].count; k++) {
@@ -74,10 +69,11 @@ static void set_homes (writer *w) {
     int32_t u = m != NULL                ? m->unit
                 : s->kind == STAY_TENSOR ? s->index
                                          : w->trace->n_tensors + s->index;
-    int64_t g = unit_part_first (&w->units.at[u], m != NULL ? m->part : s->part, w->of[u]);
+    int64_t g =
+        unit_part_first (&w->walk.units.at[u], m != NULL ? m->part : s->part, w->walk.stays.of[u]);
     for (int32_t r = 0; r < s->n_runs; r++)
       for (int32_t k = 0; k < p->runs[s->first_run + r].count; k++)
-        if (g < w->units.at[u].granules)
+        if (g < w->walk.units.at[u].granules)
           w->home[u][g++] = p->runs[s->first_run + r].first + k;
   }
 }
@@ -88,7 +84,7 @@ static void mark (bool *used, const index_list *touched) {
 }
 
 static bool *used_tensors (const writer *w, arena *a) {
-  const trace *t = w->trace;
+  const trace *t = w->walk.rewritten->trace; /* in which state that rests is unused */
   bool *used = NEW (a, t->n_tensors, bool, w->err);
   for (int32_t x = 0; used && x < t->n_tensors; x++)
     used[x] = t->tensors[x].persistent;
@@ -108,7 +104,7 @@ static bool put_homes (writer *w, arena *a, int64_t *granules) {
   for (int32_t x = 0; x < w->trace->n_tensors; x++) {
     int32_t u = unit_of (w, x);
     int64_t n = pages_of (w, x);
-    bool pooled = w->units.at[u].bytes == 0;
+    bool pooled = w->walk.units.at[u].bytes == 0;
     if (pooled ? !used[x] : w->home[u][w->offset[x]] < 0)
       continue;
     if (!put (w, (int64_t[]){ w->map->number[x], n }, 2))
@@ -127,7 +123,7 @@ static bool put_homes (writer *w, arena *a, int64_t *granules) {
 
 /* A part of a unit as ranges of its members' pages; `head` words come before each. */
 static bool put_part (writer *w, const move *m, const int64_t *head, int64_t n_head) {
-  const unit_info *u = &w->units.at[m->unit];
+  const unit_info *u = &w->walk.units.at[m->unit];
   int64_t first = unit_part_first (u, m->part, m->of),
           end = unit_part_first (u, m->part + 1, m->of);
   for (int32_t x = 0; x < w->trace->n_tensors; x++) {
@@ -175,52 +171,32 @@ static bool put_leaving (writer *w, int64_t beat) {
   return true;
 }
 
-static bool put_actions (writer *w, const program *g, arena *a) {
-  int64_t *at = NEW (a, g->n_items + 1, int64_t, w->err), beat = -1;
-  bool *late = NEW (a, g->n_items + 1, bool, w->err);
-  if (at == NULL || late == NULL || !find_leaving (w, a))
-    return false;
-  for (int32_t i = 0; i < g->n_items; i++) {
-    if (g->items[i].queue == QUEUE_OPS)
-      beat = w->map->beat[g->items[i].index];
-    at[i] = beat;
-  }
-  /* A copy in before the first op waits for the step before: it is issued there, so that a
-     program which waits between its steps does not keep it back. */
-  int64_t least = -1;
-  for (int32_t i = 0; i < g->n_items; i++) {
-    const program_item *it = &g->items[i];
-    if (it->queue != QUEUE_INS || at[i] >= 0)
+/* The copies that are issued behind the op of a beat: those of its step, then those of the next. */
+static bool put_copies (writer *w, int64_t beat, bool next_step) {
+  const walk *k = &w->walk;
+  for (int32_t i = 0; i < k->n_items; i++) {
+    const walk_item *it = &k->items[i];
+    bool before = it->behind <= 0;
+    if (it->queue == WALK_OPS || before != next_step ||
+        w->map->beat[it->behind - 1 + (before ? w->trace->n_ops : 0)] != beat)
       continue;
-    for (int32_t k = 0; k < it->n_demands; k++) {
-      const program_wait *v = &g->demands[it->first_demand + k];
-      int64_t behind = at[g->place[v->queue][v->position]];
-      if (v->lag == 1 && behind > least)
-        least = behind;
-    }
-    if (least >= 0) {
-      at[i] = least;
-      late[i] = true;
-    }
-  }
-  int64_t last = w->map->end - w->map->first;
-  for (int64_t b = -1; b < last; b++) {
-    if (b >= 0 && !put_leaving (w, b))
+    if (!put_part (w, &w->plan->moves[it->index], (int64_t[]){ beat, it->queue == WALK_INS }, 2))
       return false;
-    for (int pass = 0; pass < 2; pass++) /* moves of the next step come last */
-      for (int32_t i = 0; i < g->n_items; i++) {
-        const program_item *it = &g->items[i];
-        if (at[i] != b || late[i] != (pass == 1) || it->queue == QUEUE_OPS)
-          continue;
-        if (!put_part (w, &w->plan->moves[it->index], (int64_t[]){ b, it->queue == QUEUE_INS }, 2))
-          return false;
-      }
   }
   return true;
 }
 
-static bool write_all (writer *w, const rewritten *rw, arena *a) {
-  program g;
+/* A copy in that waits for the step before alone is issued there, so that a program which waits
+   between its steps does not keep it back. */
+static bool put_actions (writer *w) {
+  int64_t last = w->map->end - w->map->first;
+  for (int64_t beat = 0; beat < last; beat++)
+    if (!put_leaving (w, beat) || !put_copies (w, beat, false) || !put_copies (w, beat, true))
+      return false;
+  return true;
+}
+
+static bool write_all (writer *w, arena *a) {
   int64_t head[PLAN_HEAD] = { PLAN_MAGIC, w->plan->predicted.step_ns };
   if (!put (w, head, PLAN_HEAD) || !put_homes (w, a, &head[2]))
     return false;
@@ -230,7 +206,7 @@ static bool write_all (writer *w, const rewritten *rw, arena *a) {
     return false;
   head[4] = w->rows;
   w->rows = 0;
-  if (!program_make (rw, w->plan, a, &g, w->err) || !put_actions (w, &g, a))
+  if (!find_leaving (w, a) || !put_actions (w))
     return false;
   head[5] = w->rows;
   memcpy (w->words.data, head, sizeof head);
@@ -239,19 +215,18 @@ static bool write_all (writer *w, const rewritten *rw, arena *a) {
 
 bool answer_text (const trace *t, const plan *p, const steps_map *map, arena *a, bytes *out,
                   error *err) {
+  assert (t && p && map && map->n_tensors == t->n_tensors);
   writer w = { .trace = t, .plan = p, .map = map, .err = err };
   rewritten rw;
   if (p->n_sections > 0 || p->n_recomputes > 0 || !p->placement.same_places)
     return error_set (err, ERR_usage,
                       "a program cannot follow a plan that cuts ops, makes tensors again or moves "
                       "them to other places; make it with --same-places");
-  if (!plan_rewrite (t, p, a, &rw, err) ||
-      !units_of (t, p->groups, p->n_groups, p->placement.granule_bytes,
-                 p->placement.pool_below_bytes, a, &w.units, err) ||
+  if (!plan_rewrite (t, p, a, &rw, err) || !walk_make (&rw, p, a, &w.walk, err) ||
       !find_parts (&w, a))
     return false;
   set_homes (&w);
-  if (write_all (&w, &rw, a)) {
+  if (write_all (&w, a)) {
     *out = w.words;
     return true;
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "executor/replay/implied.h"
+#include "trace/walk/implied.h"
 
 /* A wait reaches back two steps at most, and no order goes to an earlier step.  So what implies a
    wait lies within three steps, and in steps before which there were fewer the same holds: whoever
@@ -8,11 +8,11 @@ enum { UNROLLED = 3, LAST = UNROLLED - 1 };
 
 /* How many items of each queue have ended, since the first step. */
 typedef struct known {
-  int64_t ended[QUEUES];
+  int64_t ended[WALK_QUEUES];
 } known;
 
 typedef struct reader {
-  const program *p;
+  const walk *p;
   known *at; /* of an item in a step: what is over once it has ended */
 } reader;
 
@@ -20,12 +20,12 @@ static known *of (const reader *r, int32_t step, int32_t place) {
   return &r->at[(int64_t)step * r->p->n_items + place];
 }
 
-static const known *of_wait (const reader *r, int32_t step, const program_wait *w) {
+static const known *of_wait (const reader *r, int32_t step, const walk_wait *w) {
   return step < w->lag ? NULL : of (r, step - w->lag, r->p->place[w->queue][w->position]);
 }
 
 /* All that its queue knows before an item; NULL: nothing has run in it. */
-static const known *of_queue (const reader *r, int32_t step, const program_item *i) {
+static const known *of_queue (const reader *r, int32_t step, const walk_item *i) {
   int32_t n = r->p->count[i->queue];
   if (i->position > 0)
     return of (r, step, r->p->place[i->queue][i->position - 1]);
@@ -33,13 +33,13 @@ static const known *of_queue (const reader *r, int32_t step, const program_item 
 }
 
 static void join (known *into, const known *from) {
-  for (int q = 0; from != NULL && q < QUEUES; q++)
+  for (int q = 0; from != NULL && q < WALK_QUEUES; q++)
     if (from->ended[q] > into->ended[q])
       into->ended[q] = from->ended[q];
 }
 
 static void learn (const reader *r, int32_t step, int32_t place) {
-  const program_item *i = &r->p->items[place];
+  const walk_item *i = &r->p->items[place];
   known *k = of (r, step, place);
   *k = (known){ { 0 } };
   join (k, of_queue (r, step, i));
@@ -48,20 +48,20 @@ static void learn (const reader *r, int32_t step, int32_t place) {
   k->ended[i->queue] = (int64_t)step * r->p->count[i->queue] + i->position + 1;
 }
 
-static bool covers (const known *k, const program *p, const program_wait *w) {
+static bool covers (const known *k, const walk *p, const walk_wait *w) {
   return k != NULL &&
          k->ended[w->queue] >= (int64_t)(LAST - w->lag) * p->count[w->queue] + w->position + 1;
 }
 
-static bool is_same (const program_wait *a, const program_wait *b) {
+static bool is_same (const walk_wait *a, const walk_wait *b) {
   return a->queue == b->queue && a->position == b->position && a->lag == b->lag;
 }
 
 /* Orders have no circles, so all that are implied can go at once; of two equal ones the first
    stays. */
-static bool is_implied (const reader *r, const program_item *i, int32_t demand) {
-  const program *p = r->p;
-  const program_wait *w = &p->demands[demand];
+static bool is_implied (const reader *r, const walk_item *i, int32_t demand) {
+  const walk *p = r->p;
+  const walk_wait *w = &p->demands[demand];
   if (covers (of_queue (r, LAST, i), p, w))
     return true;
   for (int32_t d = i->first_demand; d < i->first_demand + i->n_demands; d++)
@@ -71,11 +71,11 @@ static bool is_implied (const reader *r, const program_item *i, int32_t demand) 
   return false;
 }
 
-bool implied_leave_out (program *p, arena *a, error *err) {
-  const program_item *last = p->n_items > 0 ? &p->items[p->n_items - 1] : NULL;
+bool implied_leave_out (walk *p, arena *a, error *err) {
+  const walk_item *last = p->n_items > 0 ? &p->items[p->n_items - 1] : NULL;
   int32_t n = last == NULL ? 0 : last->first_demand + last->n_demands, kept = 0;
   reader r = { .p = p };
-  if ((p->waits = NEW (a, n, program_wait, err)) == NULL)
+  if ((p->waits = NEW (a, n, walk_wait, err)) == NULL)
     return false;
   arena_mark mark = arena_here (a);
   if ((r.at = NEW (a, UNROLLED * (int64_t)p->n_items, known, err)) == NULL)
@@ -84,14 +84,16 @@ bool implied_leave_out (program *p, arena *a, error *err) {
     for (int32_t place = 0; place < p->n_items; place++)
       learn (&r, step, place);
   for (int32_t place = 0; place < p->n_items; place++) {
-    program_item *i = &p->items[place];
+    walk_item *i = &p->items[place];
     i->first_wait = kept;
-    for (int32_t d = i->first_demand; d < i->first_demand + i->n_demands; d++)
-      if (!is_implied (&r, i, d)) {
-        const program_wait *w = &p->demands[d];
+    for (int32_t d = i->first_demand; d < i->first_demand + i->n_demands; d++) {
+      walk_wait *w = &p->demands[d];
+      w->implied = is_implied (&r, i, d);
+      if (!w->implied) {
         p->waits[kept++] = *w;
         p->awaited[w->queue][w->position] = true;
       }
+    }
     i->n_waits = kept - i->first_wait;
   }
   arena_back (a, mark);
