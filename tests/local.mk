@@ -301,14 +301,16 @@ scripts_under_test = \
   tests/terminal.sh \
   tests/torch_pip.sh \
   tests/train.sh \
-  tests/service_flood.sh
+  tests/service_flood.sh \
+  tests/walk.sh
 
 EXTRA_DIST += \
   $(long_under_test) \
   $(rules_under_test) \
   $(scripts_under_test) \
   tests/torch/python.bash \
-  tests/torch/updates_claims.py
+  tests/torch/updates_claims.py \
+  tests/walk.py
 EXTRA_DIST += \
   tests/README.md \
   tests/answers.py \

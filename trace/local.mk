@@ -193,4 +193,5 @@ EXTRA_DIST += \
   trace/prove/README.md \
   trace/rewrite/README.md \
   trace/simulate/README.md \
+  trace/walk/README.md \
   trace/zoo/README.md

@@ -42,7 +42,7 @@ static bool find_units (room *r, arena *a, error *err) {
   return true;
 }
 
-/* Where each stay begins. */
+/* The address of each stay. */
 static bool find_stays (room *r, arena *a, error *err) {
   const placement *l = &r->plan->placement;
   if (!stays_map (&r->units, r->plan, a, &r->stays, err) ||

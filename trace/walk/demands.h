@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a plan has each op and copy wait for, as docs/machine-model.md defines it: the end of an
-   item of another queue, in this step or one or two before.  (An item also waits for the one before
+/* The waits of each op and copy, as docs/machine-model.md defines them: for the end of an item of
+   another queue, in this step or one or two before.  (An item also waits for the one before
    it in its own queue.) */
 #ifndef FERRY_TRACE_WALK_DEMANDS_H
 #define FERRY_TRACE_WALK_DEMANDS_H

@@ -57,7 +57,7 @@ static bool sort_parts (stay_map *m, int32_t parts, arena *a, error *err) {
   return true;
 }
 
-/* Where a stay's number belongs; NULL: it is of what is not there. */
+/* The entry that holds a stay's number; NULL: the stay is of what is not there. */
 static int32_t *slot_of (const stay_map *m, const units *u, const stay *s) {
   int32_t n_tensors = u->trace->n_tensors;
   int32_t unit = s->kind == STAY_GROUP ? n_tensors + s->index : s->index;

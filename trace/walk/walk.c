@@ -78,7 +78,7 @@ static bool issue_all (maker *m, error *err) {
   return true;
 }
 
-/* ---- where in the step each is issued ---- */
+/* ---- the place of each in the step ---- */
 
 static walk_item *item_at (const walk *o, walk_queue queue, int32_t position) {
   return &o->items[o->place[queue][position]];

@@ -98,7 +98,7 @@ static void put_items (json_writer *w, const walk *k) {
   json_close_array (w);
 }
 
-/* ---- what the items are of ---- */
+/* ---- ops, moves and tensors ---- */
 
 static void put_moves (json_writer *w, const walk *k) {
   int64_t granule = k->plan->placement.granule_bytes;
@@ -173,6 +173,8 @@ static void put_tensors (json_writer *w, const walk *k, int64_t batch) {
     put_items_of_batch (w, o, batch);
     json_add_int (w, "bytes", k->rewritten->trace->tensors[i].bytes);
     json_add_int (w, "of", o->index);
+    if (k->rewritten->trace->tensors[i].persistent)
+      json_add_bool (w, "persistent", true);
     if (o->copy)
       json_add_bool (w, "remade", true);
     json_close_object (w);
