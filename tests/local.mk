@@ -364,16 +364,21 @@ EXTRA_DIST += \
 # With the scripts that plan for long, whose code shorter tests run too.
 check-all:
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(long_under_test) $(TESTS)'
-# Without the rules, which read the sources and say the same of every build.
+# What may say something else of another build, such as one with sanitizers: not the rules, which read the
+# sources, and not the scripts that run no code of ours in C, or only that of the planner's own tests.
+same_of_every_build = tests/dev.sh tests/gpu_data.sh tests/installed.sh tests/ptx.sh tests/real_solve.sh \
+  tests/schemas.sh tests/service_openapi.sh tests/slurm_scripts.sh tests/torch_pip.sh
 check-built:
-	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(scripts_under_test) $(check_PROGRAMS)'
+	@$(MAKE) $(AM_MAKEFLAGS) check check_DATA='$(FAKES_MADE) $(USERS_CODE)' \
+	  TESTS='$(filter-out $(same_of_every_build), $(scripts_under_test)) $(check_PROGRAMS)'
 # From an unpacked tarball: one of each kind that reads what is beside it. That nothing is missing
 # there its list of files tells.
 tried_from_tarball = tests/rules/docs.sh tests/rules/layers.sh tests/cli.sh tests/installed.sh tests/pictures.sh \
   tests/replay.sh tests/schemas.sh tests/train.sh tests/test_files tests/test_import_corpus tests/test_kernels \
   tests/test_policies tests/test_solve_corpus tests/test_zoo_ops
 distcheck-some:
-	@$(MAKE) $(AM_MAKEFLAGS) distcheck TESTS='$(tried_from_tarball)'
+	@$(MAKE) $(AM_MAKEFLAGS) distcheck TESTS='$(tried_from_tarball)' check_DATA='$(FAKES_MADE)' \
+	  check_PROGRAMS='$(filter-out %.sh,$(tried_from_tarball))'
 .PHONY: check-all check-built distcheck-some
 
 # The machine model against its reference, with as many cases as one wants.

@@ -124,21 +124,24 @@ papers: all $(PAPERS)
 	@$(AM_TESTS_ENVIRONMENT) bash $(srcdir)/tests/bench/papers/collect.sh $(PAPERS)
 
 # A fuzzer writes what it finds into the first folder it is given: the build's, never the corpus. What it
-# says goes to fuzz/NAME.out: shown are how many runs it did or, of one that stops, its last lines.
+# says goes to fuzz/NAME.out: shown are how many runs it did or, of one that stops, its last lines. One that
+# stops stops no other.
 FUZZ_SECONDS = 60
+FUZZ_RUNS = $(FUZZERS_ALL:=.run)
 if FUZZERS
 EXTRA_PROGRAMS += $(FUZZERS_ALL)
 fuzz: $(FUZZERS_ALL)
-	@failed=; for it in $(FUZZERS_ALL); do name=$${it##*/fuzz_}; $(MKDIR_P) fuzz/$$name; echo "== $$it"; \
-	  if ./$$it -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 -artifact_prefix=fuzz/$$name. \
-	    fuzz/$$name $(srcdir)/tests/corpus/$$name >fuzz/$$name.out 2>&1; then grep -a '^Done' fuzz/$$name.out; \
-	  else failed="$$failed $$it"; grep -av 'NEW\|REDUCE\|# Uses:' fuzz/$$name.out | tail -n 60; fi; done; \
-	  test -z "$$failed" || { echo "stopped:$$failed" >&2; exit 1; }
+	@$(MAKE) $(AM_MAKEFLAGS) -k $(FUZZ_RUNS)
+$(FUZZ_RUNS): $(FUZZERS_ALL)
+	@it=$(@:.run=) && name=$${it##*/fuzz_} && $(MKDIR_P) fuzz/$$name && if ./$$it -max_total_time=$(FUZZ_SECONDS) \
+	  -timeout=10 -print_final_stats=1 -artifact_prefix=fuzz/$$name. fuzz/$$name $(srcdir)/tests/corpus/$$name \
+	  >fuzz/$$name.out 2>&1; then echo "== $$it"; grep -a '^Done' fuzz/$$name.out; \
+	  else echo "== $$it stopped"; grep -av 'NEW\|REDUCE\|# Uses:' fuzz/$$name.out | tail -n 60; exit 1; fi
 else
 fuzz:
 	@echo "configure with CC=clang --enable-fuzzers first" >&2; exit 1
 endif
-.PHONY: bench measured soak papers fuzz long-planner
+.PHONY: bench measured soak papers fuzz $(FUZZ_RUNS) long-planner
 
 # Every small network in every way and every budget.
 train-all: all tests/test_train tests/test_kernels tests/test_libraries tests/test_interpret
