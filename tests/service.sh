@@ -11,6 +11,7 @@ python3 "$srcdir/tests/service/clock.py" & # so does this
 clock=$!
 python3 "$srcdir/tests/service/api.py" || status=1
 python3 "$srcdir/tests/service/session.py" || status=1
+python3 "$srcdir/tests/service/tokens.py" || status=1
 wait $hostile || status=1
 wait $clock || status=1
 exit $status

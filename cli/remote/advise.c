@@ -16,7 +16,9 @@
 
 typedef struct advised {
   const char *fingerprint, *trace, *curve;
-  int64_t memory_bytes, host_bytes, shards, slowdown_ppm;
+  int64_t memory_bytes; /* of the plan */
+  int64_t card_bytes;   /* with what its process takes beside it */
+  int64_t host_bytes, shards, slowdown_ppm;
 } advised;
 
 /* Bytes are rounded up: what is asked for must suffice. */
@@ -32,18 +34,18 @@ static void print_slurm (const advised *a) {
 
 static void print_k8s (const advised *a) {
   printf ("metadata:\n  annotations:\n    ferry.dev/fingerprint: \"%s\"\n", a->fingerprint);
-  printf ("    ferry.dev/gpu-memory-bytes: \"%lld\"\n", (long long)a->memory_bytes);
+  printf ("    ferry.dev/gpu-memory-bytes: \"%lld\"\n", (long long)a->card_bytes);
   printf ("    ferry.dev/max-slowdown-ppm: \"%lld\"\n", (long long)a->slowdown_ppm);
   printf ("    ferry.dev/pinned-host-bytes: \"%lld\"\n", (long long)a->host_bytes);
 }
 
 static void print_hami (const advised *a) {
   printf ("resources:\n  limits:\n    nvidia.com/gpu: 1\n    nvidia.com/gpumem: %lld\n",
-          mib (a->memory_bytes));
+          mib (a->card_bytes));
 }
 
 static void print_kai (const advised *a) {
-  printf ("metadata:\n  annotations:\n    gpu-memory: \"%lld\"\n", mib (a->memory_bytes));
+  printf ("metadata:\n  annotations:\n    gpu-memory: \"%lld\"\n", mib (a->card_bytes));
 }
 
 static void print_dra (const advised *a) {
@@ -52,7 +54,7 @@ static void print_dra (const advised *a) {
   printf ("spec:\n  devices:\n    requests:\n    - name: gpu\n      exactly:\n"
           "        deviceClassName: gpu.nvidia.com\n        capacity:\n          requests:\n"
           "            memory: %lldMi\n",
-          mib (a->memory_bytes));
+          mib (a->card_bytes));
 }
 
 static const struct {
@@ -81,13 +83,14 @@ static bool read_advice (call *c, const answer *got, advised *out) {
   bool ok = json_get_bool (&f, &fits, &c->err) && json_get_text (&r, &reason, &c->err) &&
             json_get_text (&t, &trace, &c->err) && json_get_text (&u, &curve, &c->err) &&
             get_int (&root, "memory_bytes", &out->memory_bytes, &c->err) &&
+            get_int (&root, "card_bytes", &out->card_bytes, &c->err) &&
             get_int (&root, "pinned_host_bytes", &out->host_bytes, &c->err) &&
             (out->trace = arena_string (c->arena, trace, &c->err)) &&
             (out->curve = arena_string (c->arena, curve, &c->err)) &&
             call_quantity (c, "shard", &shard);
   if (ok && !fits)
     ok = error_set (&c->err, ERR_infeasible, "%s", reason ? reason : "it does not fit");
-  out->shards = ok ? units_div_up (out->memory_bytes, shard) : 0;
+  out->shards = ok ? units_div_up (out->card_bytes, shard) : 0;
   json_close (d);
   return ok;
 }
@@ -96,7 +99,8 @@ static bool ask (call *c, client *it, advised *out, answer *got) {
   int64_t memory = 0;
   out->fingerprint = c->operands[0];
   out->slowdown_ppm = 50000;
-  if (!remote_fingerprint (c, out->fingerprint) ||
+  const char *slash = strchr (out->fingerprint, '/'); /* OWNER/NAME, for who sees all */
+  if (!remote_fingerprint (c, slash ? slash + 1 : out->fingerprint) ||
       !call_quantity (c, "slowdown", &out->slowdown_ppm) ||
       !call_quantity (c, "gpu-memory", &memory))
     return false;

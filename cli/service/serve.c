@@ -47,6 +47,7 @@ static bool read_limits (call *c, service_options *o) {
                           .most_connections = 1024,
                           .most_tries = 3,
                           .disk_bytes = (int64_t)20 << 30,
+                          .card_reserve_bytes = (int64_t)512 << 20,
                           .worker_bytes = (int64_t)4 << 30,
                           .job_s = 3600 };
   if (!call_quantity (c, "workers", &workers) ||
@@ -56,6 +57,7 @@ static bool read_limits (call *c, service_options *o) {
       !call_quantity (c, "max-queue", &o->most_queued) ||
       !call_quantity (c, "max-connections", &o->most_connections) ||
       !call_quantity (c, "tries", &o->most_tries) ||
+      !call_quantity (c, "card-reserve", &o->card_reserve_bytes) ||
       !call_quantity (c, "disk-quota", &o->disk_bytes) ||
       !call_quantity (c, "worker-memory", &o->worker_bytes) ||
       !call_quantity (c, "job-seconds", &o->job_s) || !call_quantity (c, "keep", &keep_days))
@@ -233,6 +235,7 @@ static void block_signals (sigset_t *all) {
   sigemptyset (all);
   sigaddset (all, SIGINT);
   sigaddset (all, SIGTERM);
+  sigaddset (all, SIGHUP);
   pthread_sigmask (SIG_BLOCK, all, NULL);
   signal (SIGPIPE, SIG_IGN);
   signal (SIGXFSZ, SIG_IGN); /* a write that is too much fails, as on a full disk */
@@ -282,6 +285,13 @@ static void end_soon (call *c, sigset_t *signals) {
     call_note (c, "no thread that ends the daemon in time");
 }
 
+/* A change of the file is seen anyway: who asks for it may want to know if it can be read. */
+static void read_tokens_anew (service *s) {
+  error err = { 0 };
+  bool ok = !s->tokens || tokens_read (s->tokens, &err);
+  service_log (s, ok ? "info" : "error", ok ? "tokens are read anew" : err.text, NULL);
+}
+
 static int serve (call *c, service_options *o, const sockets *s) {
   sigset_t signals;
   int number = 0;
@@ -294,8 +304,9 @@ static int serve (call *c, service_options *o, const sockets *s) {
             crew_start (it, &c->err) && announce (c, s);
   if (!ok)
     return call_failed (c); /* threads may run: the process ends */
-  while (sigwait (&signals, &number) != 0)
-    continue;
+  while (sigwait (&signals, &number) != 0 || number == SIGHUP)
+    read_tokens_anew (it);
+  sigdelset (&signals, SIGHUP);
   listen_notify (getenv ("NOTIFY_SOCKET"), "STOPPING=1");
   end_soon (c, &signals);
   service_log (it, "info", "stopping", NULL);
@@ -375,6 +386,10 @@ static const cli_option options[] = {
     "never; "
     "without it, 30",
     { UNITS_COUNT, 0, 36500 } },
+  { 0, "card-reserve", "SIZE",
+    "what context and libraries of a process take of a card, where its device does not say; "
+    "without it, 512MiB",
+    RANGE_SIZE },
   { 0, "inventory", "FILE", "GPU memory of nodes for the Kubernetes extender" },
   OPTIONS_END,
 };

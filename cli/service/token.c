@@ -35,7 +35,7 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   { 0, "owner", "NAME", "whose it is" },
-  { 0, "role", "read|submit|admin", "what it allows; without it, submit" },
+  { 0, "role", "read|site|submit|admin", "what it allows; without it, submit" },
   OPTIONS_END,
 };
 

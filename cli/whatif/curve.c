@@ -55,6 +55,7 @@ static bool print_json (call *c, const curve_options *o, const curve *v) {
     curve_point_write (&w, v, i);
   }
   json_close_array (&w);
+  json_add_int (&w, "reserved_bytes", o->device->reserved_bytes);
   json_close_object (&w);
   return call_print_json (c, &w);
 }

@@ -45,6 +45,11 @@ static bool choose (const json *root, advice *out, error *err) {
   if (!get (root, "baseline_ns", &out->baseline_ns, err) ||
       !get (root, "floor_bytes", &out->floor_bytes, err))
     return false;
+  json reserved = json_member (root, "reserved_bytes");
+  int64_t reserve = 0;
+  if (!json_is_absent (&reserved) && !json_get_int (&reserved, 0, INT64_MAX, &reserve, err))
+    return false;
+  out->reserved_bytes = reserve ? reserve : out->reserved_bytes;
   int64_t most_ns = out->baseline_ns + units_scale (out->baseline_ns, out->slowdown_ppm, 1000000);
   for (size_t i = 0; i < json_count (&points); i++) {
     json e = json_element (&points, i);
@@ -61,13 +66,13 @@ static bool choose (const json *root, advice *out, error *err) {
 
 void advice_weigh (advice *a, int64_t gpu_bytes) {
   char need[UNITS_TEXT], has[UNITS_TEXT];
-  a->fits = a->memory_bytes && (!gpu_bytes || a->memory_bytes <= gpu_bytes);
+  a->fits = a->memory_bytes && (!gpu_bytes || advice_card_bytes (a) <= gpu_bytes);
   a->reason[0] = 0;
   if (!a->memory_bytes)
     snprintf (a->reason, sizeof a->reason, "no budget of its curve is fast enough");
   else if (!a->fits)
     snprintf (a->reason, sizeof a->reason, "needs %s at a slowdown of %lld.%04lld %%, has %s",
-              units_bytes (need, a->memory_bytes), (long long)(a->slowdown_ppm / 10000),
+              units_bytes (need, advice_card_bytes (a)), (long long)(a->slowdown_ppm / 10000),
               (long long)(a->slowdown_ppm % 10000), units_bytes (has, gpu_bytes));
 }
 
@@ -98,11 +103,29 @@ static const char *device_of (const char *request, arena *a) {
   return text;
 }
 
-bool advice_find (service *s, const char *fingerprint, const char *owner, int64_t slowdown_ppm,
-                  arena *a, advice *out, error *err) {
+static bool sees_all (const request *q) {
+  return q->role == ROLE_site || q->role == ROLE_admin;
+}
+
+bool advice_is_name (const request *q, const char *fingerprint) {
+  const char *slash = strchr (fingerprint, '/');
+  error ignored = { 0 };
+  const char *owner =
+      slash ? arena_string_n (q->arena, fingerprint, (size_t)(slash - fingerprint), &ignored) : "";
+  return owner && (!slash || (sees_all (q) && name_is_plain (owner))) &&
+         name_is_plain (slash ? slash + 1 : fingerprint);
+}
+
+bool advice_find (service *s, request *q, const char *fingerprint, int64_t slowdown_ppm,
+                  advice *out, error *err) {
   curve_row c;
+  arena *a = q->arena;
   bytes text = { 0 };
-  *out = (advice){ .slowdown_ppm = slowdown_ppm };
+  const char *owner = sees_all (q) ? "" : q->owner, *slash = strchr (fingerprint, '/');
+  if (slash && !(owner = arena_string_n (a, fingerprint, (size_t)(slash - fingerprint), err)))
+    return false;
+  fingerprint = slash ? slash + 1 : fingerprint;
+  *out = (advice){ .slowdown_ppm = slowdown_ppm, .reserved_bytes = s->options.card_reserve_bytes };
   if (!store_find_curve (s->store, fingerprint, owner, a, &c, &out->known, err) || !out->known)
     return err->code == ERR_none;
   out->job = c.job;

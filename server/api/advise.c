@@ -16,6 +16,8 @@ static void put_advice (json_writer *w, const advice *a, const char *fingerprint
   bool point = a->memory_bytes > 0;
   json_open_object (w);
   json_add_raw (w, "assumptions", "[\"the link is not shared\"]");
+  if (point)
+    json_add_int (w, "card_bytes", advice_card_bytes (a));
   json_add_text (w, "curve", a->job);
   if (point)
     json_add_int (w, "d2h_bytes", a->d2h_bytes);
@@ -28,11 +30,12 @@ static void put_advice (json_writer *w, const advice *a, const char *fingerprint
   if (point) {
     json_add_int (w, "h2d_bytes", a->h2d_bytes);
     json_add_int (w, "memory_bytes", a->memory_bytes);
-    json_add_int (w, "memory_mib", (a->memory_bytes + MIB - 1) / MIB);
+    json_add_int (w, "memory_mib", (advice_card_bytes (a) + MIB - 1) / MIB);
     json_add_int (w, "pinned_host_bytes", a->host_bytes);
   }
   json_add_text (w, "reason", a->reason[0] ? a->reason : NULL);
   if (point) {
+    json_add_int (w, "reserved_bytes", a->reserved_bytes);
     json_add_fixed (w, "slowdown", slower (a->step_ns, a->baseline_ns), 6);
     json_add_fixed (w, "slowdown_bound", slower (a->bound_ns, a->baseline_ns), 6);
     json_add_int (w, "step_ns", a->step_ns);
@@ -50,11 +53,11 @@ void api_advice (service *s, request *q, reply *p) {
   if (!request_number (q, p, "gpu_memory_bytes", MOST_INT, &gpu) ||
       !request_number (q, p, "max_slowdown_ppm", MOST_SLOWDOWN_PPM, &ppm))
     return;
-  if (!print || !name_is_plain (print)) {
+  if (!print || !advice_is_name (q, print)) {
     reply_problem (p, q, PROBLEM_invalid, "fingerprint: letters, digits, . _ -, at most 64");
     return;
   }
-  if (!advice_find (s, print, q->owner, ppm, q->arena, &a, &err)) {
+  if (!advice_find (s, q, print, ppm, &a, &err)) {
     reply_error (p, q, &err);
     return;
   }

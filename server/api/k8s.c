@@ -63,7 +63,7 @@ static void read_pod (service *s, request *q, const json *root, asked_nodes *out
   const char *patience = text_of (q, &ppm);
   out->fingerprint = text_of (q, &print);
   out->slowdown_ppm = USUAL_SLOWDOWN_PPM;
-  if (out->fingerprint && !name_is_plain (out->fingerprint)) {
+  if (out->fingerprint && !advice_is_name (q, out->fingerprint)) {
     complain (s, q, out, "the pod", FINGERPRINT, out->fingerprint);
     out->fingerprint = NULL;
   }
@@ -171,7 +171,7 @@ static void look (service *s, request *q, asked_nodes *all) {
   error err = { 0 };
   advice a;
   all->looked = true;
-  if (!advice_find (s, all->fingerprint, q->owner, all->slowdown_ppm, q->arena, &a, &err))
+  if (!advice_find (s, q, all->fingerprint, all->slowdown_ppm, &a, &err))
     service_log (s, "error", err.text, "request_id", q->id, NULL);
   else if (a.known) {
     api_saw (s, a.job);
@@ -192,7 +192,7 @@ static verdict judge (service *s, request *q, asked_nodes *all, const node *n) {
   v.fits = all->known.fits;
   v.reason = arena_string (q->arena, all->known.reason, &err);
   /* The tightest card that suffices is best: the others stay free for who needs them. */
-  v.score = v.fits ? (int)(BEST_SCORE * all->known.memory_bytes / has) : 0;
+  v.score = v.fits ? (int)(BEST_SCORE * advice_card_bytes (&all->known) / has) : 0;
   return v;
 }
 

@@ -65,7 +65,8 @@ static bool put_jobs (service *s, request *q, bytes *out) {
       ok = put (out, "ferry_queue_length{kind=\"%s\"} %lld\n", kinds[i].kind,
                 (long long)kinds[i].jobs);
   int64_t now_ms = store_now_ms (), oldest_ms = counts.oldest_queued_ms;
-  oldest_ms = oldest_ms && oldest_ms < now_ms ? now_ms - oldest_ms : 0; /* a clock may be put back */
+  oldest_ms =
+      oldest_ms && oldest_ms < now_ms ? now_ms - oldest_ms : 0; /* a clock may be put back */
   return ok && put_gauge (out, "ferry_queue_oldest_seconds", "age of the job that waits longest",
                           (double)oldest_ms / 1000);
 }

@@ -97,9 +97,19 @@ static bool is_foreign (const request *q) {
   return !at || !host || strcasecmp (at + 3, host) != 0;
 }
 
+/* A scheduler's extender sends no header of its own: its token is part of the path. */
+static const char *token_of (const request *q) {
+  const char *sent = request_header (q, "Authorization");
+  if (sent)
+    return strncasecmp (sent, "Bearer ", 7) == 0 ? sent + 7 : NULL;
+  return strncmp (q->path, "/k8s/", 5) == 0 ? q->part[0] : NULL;
+}
+
 static bool may_ask (service *s, const route *r, request *q, reply *p) {
   const char *host = request_header (q, "Host");
-  if (!s->n_tokens) {
+  token t = { .role = ROLE_none };
+  error err = { 0 };
+  if (!s->tokens) {
     q->owner = "local";
     q->role = ROLE_admin;
     if (!host || !host_is_ours (host)) {
@@ -107,12 +117,14 @@ static bool may_ask (service *s, const route *r, request *q, reply *p) {
       return false;
     }
   } else {
-    const token *t = tokens_find (s, request_header (q, "Authorization"));
-    q->owner = t ? t->owner : "";
-    q->role = t ? t->role : ROLE_none;
+    const char *name =
+        tokens_find (s->tokens, token_of (q), &t) ? arena_string (q->arena, t.owner, &err) : NULL;
+    q->owner = name ? name : "";
+    q->role = name ? t.role : ROLE_none;
+    snprintf (q->token, sizeof q->token, "%s", t.digest);
   }
   if (q->role < r->role) {
-    bool sent = request_header (q, "Authorization");
+    bool sent = request_header (q, "Authorization") || token_of (q);
     reply_problem (p, q, q->role == ROLE_none ? PROBLEM_unauthorized : PROBLEM_forbidden, "%s",
                    q->role != ROLE_none ? "the token's role is too low for this"
                    : sent               ? "the token is not one of --tokens"

@@ -210,6 +210,22 @@ static void nap (desk *d) {
   patience_wait (&d->change, &d->lock, ns);
 }
 
+static void end_stream (desk *d, exchange *e) {
+  e->last = true;
+  if (e->waiting)
+    d->ready (d->context, e);
+  e->waiting = false;
+}
+
+/* True: another file of tokens is in force, and some streams may be nobody's any more. */
+static bool follow_tokens (service *s) {
+  error err = { 0 };
+  bool read = s->tokens && tokens_follow (s->tokens, &err);
+  if (err.code)
+    service_log (s, "error", err.text, NULL);
+  return read;
+}
+
 static void *watch (void *context) {
   desk *d = context;
   int64_t looked_ns = 0;
@@ -219,13 +235,16 @@ static void *watch (void *context) {
     /* News of another replica may be lost with a connection. */
     bool late =
         store_is_shared (d->service->store) && service_now_ns () - looked_ns > LOOK_S * SECOND;
-    bool all = d->changed || late;
+    bool all = d->changed || late, revoked = follow_tokens (d->service);
     looked_ns = all ? service_now_ns () : looked_ns;
     d->changed = d->fresh = false;
     atomic_store (&d->service->metrics[METRIC_http_suspended], d->n_waiting + d->n_streams);
     ask_again (d, all);
-    for (exchange *e = d->streams; e; e = e->next)
+    for (exchange *e = d->streams; e; e = e->next) {
+      if (revoked && !tokens_know (d->service->tokens, e->request.token))
+        end_stream (d, e);
       feed (d, e, all);
+    }
   }
   pthread_mutex_unlock (&d->lock);
   return NULL;

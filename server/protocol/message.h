@@ -8,7 +8,8 @@
 
 enum { MOST_FIELDS = 64, MOST_REPLY_FIELDS = 12, ID_TEXT = 33 };
 
-typedef enum role { ROLE_none, ROLE_read, ROLE_submit, ROLE_admin, ROLES } role;
+/* Each may what the ones before may; site and admin also see every owner's advice. */
+typedef enum role { ROLE_none, ROLE_read, ROLE_site, ROLE_submit, ROLE_admin, ROLES } role;
 
 typedef struct field {
   const char *name, *value;
@@ -26,6 +27,7 @@ typedef struct request {
   int64_t body_bytes;  /* as sent */
   const char *owner;   /* the one who asks */
   role role;           /* and what they may */
+  char token[65];      /* the digest of theirs; "": none is needed */
   char id[ID_TEXT];    /* of the request */
   char trace[56];      /* the traceparent that was sent, or made */
   const char *part[4]; /* of the path, where the template has {names} */

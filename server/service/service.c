@@ -146,7 +146,7 @@ service *service_new (const service_options *o, error *err) {
     sweep (o->folder, "spool");
     sweep (o->folder, "work");
   }
-  ok = ok && make_meters (s, err) && (!o->tokens || tokens_read (s, o->tokens, err)) &&
+  ok = ok && make_meters (s, err) && (!o->tokens || (s->tokens = tokens_open (o->tokens, err))) &&
        (s->store = store_open (o->store, o->folder, err));
   if (ok)
     return s;
@@ -160,7 +160,7 @@ void service_free (service *s) {
   store_close (s->store);
   for (int i = 0; i < METRICS; i++)
     meter_free (s->meters[i]);
-  free (s->tokens);
+  tokens_free (s->tokens);
   pthread_mutex_destroy (&s->log_lock);
   free (s);
 }

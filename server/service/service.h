@@ -28,7 +28,8 @@ typedef struct service_options {
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
   int64_t most_ratio; /* of decoded to sent bytes */
   int64_t most_queued, most_tries, disk_bytes, most_connections;
-  int64_t keep_s; /* results that nobody looks at; 0: for ever */
+  int64_t keep_s;             /* results that nobody looks at; 0: for ever */
+  int64_t card_reserve_bytes; /* of a process, where the device of a curve does not say */
   int64_t worker_bytes, job_s, drain_s;
   FILE *log; /* JSON lines */
 } service_options;
@@ -45,14 +46,14 @@ typedef struct token {
   role role;
 } token;
 
+typedef struct token_list token_list;
 typedef struct crew crew;
 
 typedef struct service {
   service_options options;
   store *store;
-  token *tokens;
-  int n_tokens;
-  char worker[64]; /* this replica's name in the store */
+  token_list *tokens; /* NULL: all may do all */
+  char worker[64];    /* this replica's name in the store */
   crew *crew;
   atomic_bool stopping;
   _Atomic int64_t metrics[METRICS]; /* those without labels */
@@ -86,9 +87,15 @@ void service_log (service *s, const char *level, const char *message, ...)
 /* ---- tokens ---- */
 
 /* Lines of digest, owner and role; anybody but the owner of the file must not read it. */
-bool tokens_read (service *s, const char *path, error *err) MUST_CHECK;
-/* The one who sends "Bearer TOKEN"; NULL: nobody we know. */
-const token *tokens_find (const service *s, const char *authorization);
+token_list *tokens_open (const char *path, error *err) MUST_CHECK;
+void tokens_free (token_list *l);
+/* Reads the file once more; what is wrong with it leaves all as it was. */
+bool tokens_read (token_list *l, error *err) MUST_CHECK;
+/* The same where the file is another than it was; true: it was read. */
+bool tokens_follow (token_list *l, error *err);
+/* Whose TOKEN it is, or one of that digest; false: nobody's that we know. */
+bool tokens_find (token_list *l, const char *text, token *out) MUST_CHECK;
+bool tokens_know (token_list *l, const char digest[65]);
 /* A new one: `text` for its owner, `line` for the file. */
 bool token_make (const char *owner, const char *role_name, char text[80], char line[160],
                  error *err) MUST_CHECK;

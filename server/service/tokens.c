@@ -9,7 +9,15 @@
 #include "base/sha256.h"
 #include "server/service/service.h"
 
-static const char *const role_names[ROLES] = { "none", "read", "submit", "admin" };
+struct token_list {
+  pthread_rwlock_t lock; /* guards all below */
+  const char *path;
+  token *all;
+  int n;
+  struct stat seen; /* the file that was read */
+};
+
+static const char *const role_names[ROLES] = { "none", "read", "site", "submit", "admin" };
 
 static role role_named (const char *name) {
   for (int i = ROLE_read; i < ROLES; i++)
@@ -25,7 +33,7 @@ static void digest_of (const char *text, char digest[65]) {
   sha256_text (&s, digest);
 }
 
-static bool read_line (service *s, const char *path, int number, char *line, error *err) {
+static bool read_line (token_list *l, int number, char *line, error *err) {
   char digest[80], owner[80], name[80], rest[4];
   if (line[strspn (line, " \t\r\n")] == 0 || line[0] == '#')
     return true;
@@ -33,34 +41,81 @@ static bool read_line (service *s, const char *path, int number, char *line, err
   role r = n == 3 ? role_named (name) : ROLE_none;
   if (n != 3 || !digest_is_valid (digest) || !name_is_plain (owner) || r == ROLE_none)
     return error_set (err, ERR_input,
-                      "%s, line %d: not DIGEST OWNER read|submit|admin; `ferry token` makes such a "
-                      "line",
-                      path, number);
-  token *more = realloc (s->tokens, (size_t)(s->n_tokens + 1) * sizeof *more);
+                      "%s, line %d: not DIGEST OWNER read|site|submit|admin; `ferry token` makes "
+                      "such a line",
+                      l->path, number);
+  token *more = realloc (l->all, (size_t)(l->n + 1) * sizeof *more);
   if (!more)
     return error_memory (err);
-  s->tokens = more;
-  token *t = &s->tokens[s->n_tokens++];
+  l->all = more;
+  token *t = &l->all[l->n++];
   snprintf (t->digest, sizeof t->digest, "%.64s", digest);
   snprintf (t->owner, sizeof t->owner, "%.64s", owner);
   t->role = r;
   return true;
 }
 
-bool tokens_read (service *s, const char *path, error *err) {
+static bool read_file (token_list *l, error *err) {
   char line[512];
-  struct stat is;
-  FILE *in = fopen (path, "re");
-  bool ok = in || error_set (err, ERR_file, "the file of tokens %s cannot be opened", path);
-  if (ok && fstat (fileno (in), &is) == 0 && (is.st_mode & 077))
-    ok = error_set (err, ERR_file, "%s can be read by others; chmod 600 %s", path, path);
+  FILE *in = fopen (l->path, "re");
+  bool ok = in || error_set (err, ERR_file, "the file of tokens %s cannot be opened", l->path);
+  if (ok && fstat (fileno (in), &l->seen) == 0 && (l->seen.st_mode & 077))
+    ok = error_set (err, ERR_file, "%s can be read by others; chmod 600 %s", l->path, l->path);
   for (int number = 1; ok && fgets (line, sizeof line, in); number++)
-    ok = read_line (s, path, number, line, err);
-  if (ok && !s->n_tokens)
-    ok = error_set (err, ERR_input, "%s has no token; `ferry token` makes one", path);
+    ok = read_line (l, number, line, err);
   if (in)
     fclose (in);
   return ok;
+}
+
+bool tokens_read (token_list *l, error *err) {
+  token_list fresh = { .path = l->path };
+  bool ok = read_file (&fresh, err);
+  pthread_rwlock_wrlock (&l->lock);
+  token *old = ok ? l->all : fresh.all;
+  if (ok) {
+    l->all = fresh.all;
+    l->n = fresh.n;
+  }
+  l->seen = fresh.seen; /* what is wrong with it is told once */
+  pthread_rwlock_unlock (&l->lock);
+  free (old);
+  return ok;
+}
+
+bool tokens_follow (token_list *l, error *err) {
+  struct stat is = { 0 };
+  if (stat (l->path, &is) != 0)
+    is = (struct stat){ 0 };
+  pthread_rwlock_rdlock (&l->lock);
+  bool same_file = is.st_ino == l->seen.st_ino && is.st_size == l->seen.st_size &&
+                   is.st_mtim.tv_sec == l->seen.st_mtim.tv_sec &&
+                   is.st_mtim.tv_nsec == l->seen.st_mtim.tv_nsec;
+  pthread_rwlock_unlock (&l->lock);
+  return !same_file && tokens_read (l, err);
+}
+
+token_list *tokens_open (const char *path, error *err) {
+  token_list *l = calloc (1, sizeof *l);
+  if (!l) {
+    error_memory (err);
+    return NULL;
+  }
+  l->path = path;
+  pthread_rwlock_init (&l->lock, NULL);
+  if (tokens_read (l, err) &&
+      (l->n || error_set (err, ERR_input, "%s has no token; `ferry token` makes one", path)))
+    return l;
+  tokens_free (l);
+  return NULL;
+}
+
+void tokens_free (token_list *l) {
+  if (!l)
+    return;
+  pthread_rwlock_destroy (&l->lock);
+  free (l->all);
+  free (l);
 }
 
 /* Takes the same time wherever they differ. */
@@ -71,16 +126,29 @@ static bool same (const char a[65], const char b[65]) {
   return differ == 0;
 }
 
-const token *tokens_find (const service *s, const char *authorization) {
-  char digest[65];
-  const token *found = NULL;
-  if (!authorization || strncasecmp (authorization, "Bearer ", 7) != 0)
-    return NULL;
-  digest_of (authorization + 7, digest);
-  for (int i = 0; i < s->n_tokens; i++)
-    if (same (s->tokens[i].digest, digest))
-      found = &s->tokens[i];
+static bool find (token_list *l, const char digest[65], token *out) {
+  bool found = false;
+  pthread_rwlock_rdlock (&l->lock);
+  for (int i = 0; i < l->n; i++)
+    if (same (l->all[i].digest, digest)) {
+      *out = l->all[i];
+      found = true;
+    }
+  pthread_rwlock_unlock (&l->lock);
   return found;
+}
+
+bool tokens_find (token_list *l, const char *text, token *out) {
+  char digest[65];
+  if (!text)
+    return false;
+  digest_of (text, digest);
+  return find (l, digest, out);
+}
+
+bool tokens_know (token_list *l, const char digest[65]) {
+  token t;
+  return find (l, digest, &t);
 }
 
 bool token_make (const char *owner, const char *role_name, char text[80], char line[160],
@@ -90,7 +158,7 @@ bool token_make (const char *owner, const char *role_name, char text[80], char l
   if (!name_is_plain (owner))
     return error_set (err, ERR_usage, "--owner: `%s` is not letters, digits, . _ -", owner);
   if (role_named (role_name) == ROLE_none)
-    return error_set (err, ERR_usage, "--role: `%s` is not read, submit or admin", role_name);
+    return error_set (err, ERR_usage, "--role: `%s` is not read, site, submit or admin", role_name);
   if (getrandom (random, sizeof random, 0) != (ssize_t)sizeof random)
     return error_set (err, ERR_internal, "the system gives no random bytes");
   snprintf (text, 80, "ferry_");

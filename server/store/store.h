@@ -129,7 +129,7 @@ bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out,
 enum { STORE_EVENTS = 1000 };
 bool store_events (store *s, const char *id, int64_t after, arena *a, event_row **out, int *count,
                    error *err) MUST_CHECK;
-/* The newest curve that the owner may see, of a trace that they call so. */
+/* The newest curve that the owner may see, of a trace that they call so; "": that anybody does. */
 typedef struct curve_row {
   const char *job, *trace, *outcome, *request;
 } curve_row;

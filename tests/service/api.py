@@ -756,7 +756,7 @@ def _ ():
 @claim ("advice without a curve of one's own says what is missing")
 def _ ():
   z = Pretended ({"/v1/advice?fingerprint=prod&gpu_memory_bytes=0&max_slowdown_ppm=50000":
-                  (200, {"curve": "c" * 64, "fits": True, "memory_bytes": 1 << 30, "pinned_host_bytes": 0, "trace": "t" * 64})})
+                  (200, {"curve": "c" * 64, "fits": True, "card_bytes": 1 << 30, "memory_bytes": 1 << 30, "pinned_host_bytes": 0, "trace": "t" * 64})})
   said = ferry ("advise", "prod", "-o", "none.json", "--server", z.url, status=1).stderr
   assert "/v1/curves/" + "c" * 64 in said and "another owner's" in said and said.count ("\n") == 1, said
   assert ferry ("advise", "prod", "--server", z.url).stdout.startswith ("#SBATCH --gres=shard:1\n")

@@ -89,9 +89,9 @@ def operation (method, path, role, body, query, function, kind):
   if function == "api_advice": responses["404"] = problem ("unknown_profile")
   if body != "BODY_NONE": responses["415"] = problem ("wrong_type")
   responses.update ({"400": problem ("malformed"), "413": problem ("too_large"), "421": problem ("wrong_host"), "431": problem ("too_many"), "503": problem ("unavailable")})
-  out = {"operationId": function + (f"_{kind}" if kind else "_file" if path == "/ui/{name}" else ""), "summary": SAYS[function], "responses": dict (sorted (responses.items ()))}
+  out = {"operationId": function + (f"_{kind}" if kind else "_file" if path == "/ui/{name}" else "_of" if "{token}" in path else ""), "summary": SAYS[function], "responses": dict (sorted (responses.items ()))}
   out["security"] = [] if role == "none" else [{"token": []}, {}]
-  out["parameters"] = [{"name": n, "in": "path", "required": True, "schema": NAME if n == "name" else DIGEST} for n in names]
+  out["parameters"] = [{"name": n, "in": "path", "required": True, "schema": NAME if n in ("name", "token") else DIGEST} for n in names]
   out["parameters"] += [{"name": n, "in": "query", "required": function == "api_advice" and n == "fingerprint",
                          "schema": NAME if n == "fingerprint" else {"type": "string"} if n == "after" else integer ("0", "100000000" if n == "max_slowdown_ppm" else "MOST_INT")} for n in query if n != "format"]
   if function in ("api_submit", "api_job"):
@@ -134,7 +134,7 @@ def an_object (properties, optional=(), says=None):
 COUNT, TEXT, BOOL, REAL = {"type": "integer", "minimum": 0}, {"type": "string"}, {"type": "boolean"}, {"type": "number"}
 def said (schema, says): return {**schema, "description": says}
 POINT = {
-  "memory_bytes": said (COUNT, "the budget that suffices"), "memory_mib": said (COUNT, "the same, rounded up"),
+  "memory_bytes": said (COUNT, "the budget that suffices"), "memory_mib": said (COUNT, "card_bytes, rounded up"), "card_bytes": said (COUNT, "of a card: the budget, and what the process takes beside it"), "reserved_bytes": said (COUNT, "the latter"),
   "device_peak_bytes": said (COUNT, "the most that its plan holds on the device"), "pinned_host_bytes": said (COUNT, "the most that it holds on the host"),
   "d2h_bytes": said (COUNT, "copied out in a step"), "h2d_bytes": said (COUNT, "copied in"), "step_ns": COUNT,
   "slowdown": said (REAL, "of that plan: 0.05 is 5 % more than with everything on the device"),
