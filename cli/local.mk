@@ -42,6 +42,8 @@ ferry_SOURCES = \
   cli/figures/plan_figure.h \
   cli/figures/plan_step.c \
   cli/figures/plan_step.h \
+  cli/figures/step_timeline.c \
+  cli/figures/step_timeline.h \
   cli/files/convert.c \
   cli/files/export.c \
   cli/files/import.c \
@@ -110,6 +112,8 @@ ferry_SOURCES = \
   cli/run/share.h \
   cli/run/share_rooms.c \
   cli/run/share_rooms.h \
+  cli/service/network.c \
+  cli/service/network.h \
   cli/service/serve.c \
   cli/service/token.c \
   cli/service/worker.c \

@@ -11,7 +11,7 @@ static int run (call *c) {
     return call_failed (c);
   if (c->json)
     return plan_step_json (c, &s) ? EXIT_YES : call_failed (c);
-  if (!picture_files (c, &s.page, &any))
+  if (!plan_step_draw (c, &s, &any))
     return call_failed (c);
   if (any)
     return EXIT_YES;
@@ -20,6 +20,7 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTIONS_OF_PICTURES,
+  { 0, "timeline", "FILE", "what the page of --html draws, as JSON; docs/pictures.md" },
   OPTION_STRICT,
   OPTIONS_END,
 };

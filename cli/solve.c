@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "cli/figures/plan_step.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/effort.h"
 #include "cli/inputs/executors.h"
@@ -250,6 +251,14 @@ static bool read_question (call *c, question *q) {
   return keeps_to_granules (c, &q->p, q->trace != q->given);
 }
 
+/* --html: the page of the step. */
+static bool draw (call *c, const trace *t, const plan *p) {
+  plan_step s;
+  bool any;
+  return !call_text (c, "html") ||
+         (plan_step_of (c, t, p, c->operands[0], &s) && plan_step_draw (c, &s, &any));
+}
+
 static int solve_by_plan (call *c) {
   question q;
   solution s;
@@ -273,7 +282,7 @@ static int solve_by_plan (call *c) {
   also.allowed_says = allowed_text (&also.allowed, c->arena, &c->err);
   if (!also.allowed_says || !lost_bytes (t, s.plan, c->arena, &also.lost_bytes, &c->err) ||
       !executor_plan (c, given, t, s.plan) ||
-      (output && !plan_store (s.plan, output, false, &c->err)) ||
+      (output && !plan_store (s.plan, output, false, &c->err)) || !draw (c, given, s.plan) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
       (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
       (!p.interrupted && !closing_of (t, &p.ask, &most, s.plan, &also.end, &c->err)) ||
@@ -373,7 +382,8 @@ static int solve_by_policy (call *c, const char *name) {
   if (!policy_run (q.id, &q.request, c->arena, &a, &c->err) ||
       (a.plan &&
        !solve_certify (a.order ? a.order : q.trace, &o, a.label, a.plan, c->arena, &c->err)) ||
-      (a.plan && !a.order && !executor_plan (c, q.given, q.trace, a.plan)) || !write_answer (c, &a))
+      (a.plan && !a.order && !executor_plan (c, q.given, q.trace, a.plan)) || !write_answer (c, &a) ||
+      (a.plan && !draw (c, q.given, a.plan)))
     return call_failed (c);
   if (c->json && !print_json (c, q.trace, &a))
     return call_failed (c);
@@ -434,6 +444,7 @@ static const cli_option options[] = {
     "exact, 3 % where it is approximate, 5 % where only touches are known",
     RANGE_AMOUNT },
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
+  { 0, "html", "FILE", "the answer as one page: the step before and after, with every tensor" },
   OPTIONS_OF_REWRITING,
   { 0, "section-order", "auto|level|depth",
     "all parts of an op before the next op, or part by part "

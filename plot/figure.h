@@ -114,6 +114,7 @@ typedef struct figure_page {
   const figure *figures;
   const figure_fact *facts;
   int32_t n_figures, n_facts;
+  const char *data; /* JSON that the page's script draws in place of the figures, or NULL */
 } figure_page;
 
 #endif

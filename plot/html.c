@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "plot/html.h"
 
+#include <assert.h>
+#include <string.h>
+
 #include "plot/assets.h"
 #include "plot/pen.h"
 #include "plot/scale.h"
@@ -10,6 +13,53 @@
 /* Only this page's own style and script may run, and nothing is fetched. */
 static const char policy[] =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
+/* ---- the page of one plan, with its data inside ---- */
+
+/* Up to `mark` of what is left of the page, which moves behind it. */
+static void put_until (pen *p, const char **at, const char *mark) {
+  const asset *page = &assets[ASSET_PAGE_HTML];
+  const char *end = (const char *)page->data + page->size;
+  const char *found = memmem (*at, (size_t)(end - *at), mark, strlen (mark));
+  assert (found); /* it is in plot/assets/page.html */
+  pen_raw (p, *at, found - *at);
+  *at = found + strlen (mark);
+}
+
+/* In a script element only "</" and "<!--" would end or change it. */
+static void put_data (pen *p, const char *json) {
+  for (const char *at = json, *end; *at; at = end) {
+    end = at + strcspn (at, "<");
+    pen_raw (p, at, end - at);
+    if (*end) {
+      pen_put (p, "\\u003c");
+      end++;
+    }
+  }
+}
+
+/* The service's page, but that its style, script and data are in it. */
+static bool put_app (pen *p, const figure_page *page) {
+  const char *at = assets[ASSET_PAGE_HTML].data;
+  put_until (p, &at, "<title>ferry</title>\n");
+  pen_put (p, "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n<title>", policy);
+  pen_text (p, page->title);
+  pen_put (p, " - ferry</title>\n");
+  put_until (p, &at, "<link rel=\"stylesheet\" href=\"/ui/page.css\">\n");
+  pen_put (p, "<style>\n");
+  pen_raw (p, assets[ASSET_PAGE_CSS].data, assets[ASSET_PAGE_CSS].size);
+  pen_put (p, "</style>\n");
+  put_until (p, &at, "<script src=\"/ui/page.js\" defer></script>\n");
+  put_until (p, &at, "</body>\n");
+  pen_put (p, "<script type=\"application/json\" id=\"data\">");
+  put_data (p, page->data);
+  pen_put (p, "</script>\n<script>\n");
+  pen_raw (p, assets[ASSET_PAGE_JS].data, assets[ASSET_PAGE_JS].size);
+  pen_put (p, "</script>\n</body>\n</html>\n");
+  return pen_done (p);
+}
+
+/* ---- pages of figures ---- */
 
 static void put_facts (pen *p, const figure_page *page) {
   pen_put (p, "<dl>\n");
@@ -93,6 +143,8 @@ static bool put_figure (pen *p, const figure *f, int width, arena *scratch) {
 
 bool html_page (const figure_page *page, int width, arena *scratch, bytes *out, error *err) {
   pen p = { out, err, false };
+  if (page->data)
+    return put_app (&p, page);
   pen_put (&p,
            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -101,10 +153,10 @@ bool html_page (const figure_page *page, int width, arena *scratch, bytes *out, 
            policy);
   pen_text (&p, page->title);
   pen_put (&p, "</title>\n<style>\n");
-  pen_raw (&p, asset_page_css.data, asset_page_css.size);
+  pen_raw (&p, assets[ASSET_PAGE_CSS].data, assets[ASSET_PAGE_CSS].size);
   if (!pen_done (&p) || !svg_style (out, err))
     return false;
-  pen_put (&p, "</style>\n</head>\n<body>\n<h1>");
+  pen_put (&p, "</style>\n</head>\n<body class=\"figures\">\n<h1>");
   pen_text (&p, page->title);
   pen_put (&p, "</h1>\n<p class=\"about\">");
   pen_text (&p, page->subtitle ? page->subtitle : "");
@@ -116,7 +168,7 @@ bool html_page (const figure_page *page, int width, arena *scratch, bytes *out, 
   pen_put (&p,
            "<footer>Point at a picture, or choose one with Tab and use the arrow keys.</footer>\n"
            "<script>\n");
-  pen_raw (&p, asset_page_js.data, asset_page_js.size);
+  pen_raw (&p, assets[ASSET_FIGURES_JS].data, assets[ASSET_FIGURES_JS].size);
   pen_put (&p, "</script>\n</body>\n</html>\n");
   return pen_done (&p);
 }

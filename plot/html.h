@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A page of figures in one file, with nothing to be fetched: each figure as SVG, with hover and
-   keys, and its numbers as a table behind it. */
+/* A page in one file, with nothing to be fetched: the page of one plan where there is data for it,
+   else each figure as SVG, with hover and keys, and its numbers as a table behind it. */
 #ifndef FERRY_PLOT_HTML_H
 #define FERRY_PLOT_HTML_H
 

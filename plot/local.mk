@@ -30,13 +30,39 @@ libcore_a_SOURCES += \
 
 EXTRA_DIST += \
   plot/README.md \
+  plot/assets/answer.js \
+  plot/assets/curve.js \
+  plot/assets/figures.js \
+  plot/assets/layers.js \
+  plot/assets/life.js \
+  plot/assets/model.js \
   plot/assets/page.css \
-  plot/assets/page.js \
+  plot/assets/page.html \
+  plot/assets/paint.js \
+  plot/assets/service.js \
+  plot/assets/start.js \
+  plot/assets/tabs.js \
+  plot/assets/timeline.js \
+  plot/assets/words.js \
   plot/embed.sh
 
-# The page's style and script as C arrays.
-plot/assets.inc: plot/embed.sh plot/assets/page.css plot/assets/page.js
-	$(AM_V_GEN)$(MKDIR_P) plot && bash $(srcdir)/plot/embed.sh $(srcdir)/plot/assets/page.css \
-	  $(srcdir)/plot/assets/page.js > $@.new && mv $@.new $@
+# The page's script is one file made of its parts, in this order.
+PAGE_PARTS = plot/assets/words.js \
+  plot/assets/model.js \
+  plot/assets/layers.js \
+  plot/assets/paint.js \
+  plot/assets/timeline.js \
+  plot/assets/life.js \
+  plot/assets/curve.js \
+  plot/assets/answer.js \
+  plot/assets/tabs.js \
+  plot/assets/service.js \
+  plot/assets/start.js
+plot/page.js: $(PAGE_PARTS)
+	$(AM_V_GEN)$(MKDIR_P) plot && (echo '"use strict"; {'; cd $(srcdir) && cat $(PAGE_PARTS); echo '}') > $@.new && mv $@.new $@
+# The page as C arrays.
+plot/assets.inc: plot/embed.sh plot/page.js plot/assets/figures.js plot/assets/page.css plot/assets/page.html
+	$(AM_V_GEN)bash $(srcdir)/plot/embed.sh $(srcdir)/plot/assets/figures.js $(srcdir)/plot/assets/page.css \
+	  $(srcdir)/plot/assets/page.html plot/page.js > $@.new && mv $@.new $@
 plot/assets.$(OBJEXT): plot/assets.inc
-CLEANFILES += plot/assets.inc
+CLEANFILES += plot/assets.inc plot/page.js

@@ -78,11 +78,7 @@ SERVER_FILES = \
 
 # What the service shows and tells of itself, as C arrays.
 SERVER_ASSETS = \
-  server/openapi.json \
-  server/ui/index.html \
-  server/ui/page.css \
-  server/ui/page.js \
-  server/ui/tables.js
+  server/openapi.json
 server/api/embedded.inc: plot/embed.sh $(SERVER_ASSETS)
 	$(AM_V_GEN)$(MKDIR_P) server/api && (cd $(srcdir) && bash plot/embed.sh $(SERVER_ASSETS)) > $@.new && mv $@.new $@
 server/api/embedded.$(OBJEXT): server/api/embedded.inc

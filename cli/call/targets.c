@@ -12,7 +12,7 @@
 
 /* A folder comes first: it is made for those behind it. */
 static const char *const targets[] = { "output", "dump",   "tsv",       "svg",        "html",
-                                       "chrome", "report", "keep-plan", "keep-trace", "times" };
+                                       "chrome", "report", "keep-plan", "keep-trace", "times", "timeline" };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 static const char *target_of (const call *c, int i) {

@@ -32,7 +32,8 @@ static bool make_svg (call *c, const figure_page *page, bytes *out) {
 
 static bool make_html (call *c, const figure_page *page, bytes *out) {
   int64_t width = 0;
-  return call_quantity (c, "width", &width) && html_page (page, (int)width, c->arena, out, &c->err);
+  return (!call_has_option (c, "width") || call_quantity (c, "width", &width)) &&
+         html_page (page, (int)width, c->arena, out, &c->err);
 }
 
 static bool make_tsv (call *c, const figure_page *page, bytes *out) {

@@ -17,6 +17,12 @@ typedef struct plan_step {
 /* Not to be moved afterwards: the job points at the rewritten trace in it. */
 bool plan_step_read (call *c, const char *trace_path, const char *plan_path,
                      plan_step *s) MUST_CHECK;
+/* The same of a trace and a plan that are there; what is wrong is said of `path`. */
+bool plan_step_of (call *c, const trace *t, const plan *p, const char *path,
+                   plan_step *s) MUST_CHECK;
+/* Writes those of --svg, --html, --tsv and --timeline that the command has and was given; any:
+   whether one was. */
+bool plan_step_draw (call *c, plan_step *s, bool *any) MUST_CHECK;
 /* The page's facts, by their keys. */
 bool plan_step_json (call *c, const plan_step *s) MUST_CHECK;
 

@@ -157,6 +157,28 @@ static const char *const *known_devices (call *c) {
   return out;
 }
 
+/* The same as an array of devices, for clients that change one; a file that cannot be read is left
+   out, as a job that names it says why. */
+static const char *device_files (call *c, const char *const *names) {
+  json_writer w;
+  bytes text = { 0 };
+  const char *out = NULL;
+  json_begin (&w, 0);
+  json_open_array (&w);
+  for (; *names; names++) {
+    device d;
+    error before = c->err;
+    if (device_named (c, *names, &d))
+      device_write (&w, &d);
+    c->err = before;
+  }
+  json_close_array (&w);
+  if (json_finish (&w, &text, &c->err))
+    out = arena_string (c->arena, text.data, &c->err);
+  bytes_free (&text);
+  return out;
+}
+
 static bool read_options_of (call *c, service_options *o) {
   const char *store = call_text (c, "store");
   if (!read_limits (c, o) || !(o->folder = state_folder (c)) || !lock_state (c, o->folder) ||
@@ -165,7 +187,7 @@ static bool read_options_of (call *c, service_options *o) {
   o->program = "/proc/self/exe"; /* the same, though another version has taken its place */
   o->store = store ? store : "sqlite";
   o->datadir = getenv ("FERRY_DATADIR");
-  if (!(o->devices = known_devices (c)))
+  if (!(o->devices = known_devices (c)) || !(o->device_files = device_files (c, o->devices)))
     return false;
   o->tokens = call_text (c, "tokens");
   o->inventory = call_text (c, "inventory");

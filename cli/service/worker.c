@@ -14,12 +14,14 @@
 #include "base/sha256.h"
 #include "base/units.h"
 #include "cli/inputs/inputs.h"
+#include "cli/service/network.h"
+#include "trace/cards.h"
 #include "trace/check/check.h"
 #include "trace/import/import.h"
 #include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 
-enum { MOST_FILES = 64, SPARE_S = 15, NICE = 5 };
+enum { MOST_FILES = 64, SPARE_S = 15, NICE = 5, MOST_NETWORK = 4096 };
 
 /* ---- run ---- */
 
@@ -93,7 +95,7 @@ static bool find_files (call *c, bytes *text, int64_t most_bytes, import_source 
 }
 
 static trace *read_files (call *c, const import_source *files, int n, int64_t most_bytes) {
-  static const char mark[] = "\"" TRACE_FORMAT "\"";
+  static const char mark[] = "\"" TRACE_FORMAT "\"", network[] = "\"" NETWORK_FORMAT "\"";
   read_options r = { .limit_bytes = most_bytes };
   import_options o = IMPORT_DEFAULTS;
   import_report report;
@@ -101,6 +103,9 @@ static trace *read_files (call *c, const import_source *files, int n, int64_t mo
   o.limit_bytes = most_bytes;
   if (n == 1 && memmem (files[0].data, (size_t)files[0].size, mark, strlen (mark)))
     return trace_parse (files[0].data, files[0].size, &r, c->arena, &c->err);
+  if (n == 1 && files[0].size < MOST_NETWORK &&
+      memmem (files[0].data, (size_t)files[0].size, network, strlen (network)))
+    return network_read (c, files[0].data, files[0].size);
   return import_memory (files, n, &o, c->arena, &t, &report, &c->err) ? t : NULL;
 }
 
@@ -123,7 +128,9 @@ static bool print_import (call *c, const trace *t, const bytes *text) {
   json_writer w;
   sha256 hash;
   char id[SHA256_TEXT], digest[TRACE_DIGEST];
-  if (!summary_of (t, c->arena, &s, &c->err) || !trace_digest (t, digest, &c->err))
+  const char *device = card_device_of_trace (t, c->arena, &c->err);
+  if (c->err.code || !summary_of (t, c->arena, &s, &c->err) ||
+      !trace_digest (t, digest, &c->err))
     return false;
   sha256_start (&hash);
   sha256_add (&hash, text->data, (size_t)text->size);
@@ -133,6 +140,7 @@ static bool print_import (call *c, const trace *t, const bytes *text) {
   json_add_int (&w, "batch", t->batch);
   json_add_int (&w, "compute_ns", s.compute_ns);
   json_add_text (&w, "confidence", t->source.confidence);
+  json_add_text (&w, "device", device);
   json_add_text (&w, "digest", digest);
   json_add_int (&w, "floor_bytes", s.floor_bytes);
   json_add_int (&w, "idle_ns", s.idle_ns);
@@ -197,12 +205,12 @@ static void write_beside (call *c, const char *command, const char *option, cons
     call_note (c, "the process that writes %s is lost", path);
 }
 
-/* verify TRACE PLAN PICTURE CHROME: legal, and what it says of itself is what comes out here */
+/* verify TRACE PLAN PICTURE CHROME TIMELINE: legal, and what it says of itself is what comes out here */
 static int run_verify (call *c) {
   predicted now;
   json_writer w;
-  if (c->n_operands != 5) {
-    error_set (&c->err, ERR_usage, "worker verify needs TRACE PLAN PICTURE CHROME");
+  if (c->n_operands != 6) {
+    error_set (&c->err, ERR_usage, "worker verify needs TRACE PLAN PICTURE CHROME TIMELINE");
     return call_failed (c);
   }
   trace *t = call_trace (c, c->operands[1]);
@@ -224,6 +232,7 @@ static int run_verify (call *c) {
     return call_failed (c);
   write_beside (c, "export", "chrome", c->operands[4]);
   write_beside (c, "plot", "svg", c->operands[3]);
+  write_beside (c, "plot", "timeline", c->operands[5]);
   return EXIT_YES;
 }
 

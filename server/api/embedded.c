@@ -5,17 +5,12 @@
 
 #include "server/api/embedded.inc" /* made by plot/embed.sh */
 
-static const embedded_file files[] = {
-  { "index.html", "text/html; charset=utf-8", index_html, sizeof index_html },
-  { "openapi.json", "application/json", openapi_json, sizeof openapi_json },
-  { "page.css", "text/css; charset=utf-8", page_css, sizeof page_css },
-  { "page.js", "text/javascript; charset=utf-8", page_js, sizeof page_js },
-  { "tables.js", "text/javascript; charset=utf-8", tables_js, sizeof tables_js },
-};
+static const asset description = { "openapi.json", "application/json", openapi_json,
+                                   sizeof openapi_json };
 
-const embedded_file *embedded_named (const char *name) {
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-    if (strcmp (files[i].name, name) == 0)
-      return &files[i];
-  return NULL;
+const asset *embedded_named (const char *name) {
+  for (int i = 0; i < ASSETS; i++)
+    if (strcmp (assets[i].name, name) == 0)
+      return &assets[i];
+  return strcmp (description.name, name) == 0 ? &description : NULL;
 }

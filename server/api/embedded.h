@@ -3,14 +3,8 @@
 #ifndef FERRY_SERVER_API_EMBEDDED_H
 #define FERRY_SERVER_API_EMBEDDED_H
 
-#include <stddef.h>
+#include "plot/assets.h"
 
-typedef struct embedded_file {
-  const char *name, *type;
-  const void *data;
-  size_t size;
-} embedded_file;
-
-const embedded_file *embedded_named (const char *name); /* or NULL */
+const asset *embedded_named (const char *name); /* or NULL */
 
 #endif

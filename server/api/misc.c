@@ -49,6 +49,8 @@ void api_devices (service *s, request *q, reply *p) {
   for (const char *const *at = s->options.devices; at && *at; at++)
     json_put_text (&w, *at);
   json_close_array (&w);
+  if (s->options.device_files)
+    json_add_raw (&w, "files", s->options.device_files);
   json_close_object (&w);
   reply_json (p, 200, &w);
 }
@@ -58,7 +60,7 @@ void api_devices (service *s, request *q, reply *p) {
 static void reply_embedded (request *q, reply *p, const char *name) {
   static const char policy[] = "default-src 'self'; img-src 'self' data:; object-src 'none';"
                                " base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-  const embedded_file *f = embedded_named (name);
+  const asset *f = embedded_named (name);
   error ignored = { 0 };
   if (!f) {
     reply_problem (p, q, PROBLEM_not_found, "there is no such file");
@@ -66,7 +68,7 @@ static void reply_embedded (request *q, reply *p, const char *name) {
   }
   p->status = 200;
   p->type = f->type;
-  if (!bytes_append (&p->body, f->data, (int64_t)f->size, &ignored))
+  if (!bytes_append (&p->body, f->data, f->size, &ignored))
     p->status = 500;
   reply_header (p, "Content-Security-Policy", policy);
   reply_header (p, "X-Content-Type-Options", "nosniff");
@@ -81,5 +83,5 @@ void api_openapi (service *s, request *q, reply *p) {
 
 void api_page (service *s, request *q, reply *p) {
   (void)s;
-  reply_embedded (q, p, q->part[0] ? q->part[0] : "index.html");
+  reply_embedded (q, p, q->part[0] ? q->part[0] : "page.html");
 }

@@ -22,6 +22,7 @@ typedef struct service_options {
   const char *datadir;        /* FERRY_DATADIR for the workers, or NULL */
   const char *tokens;         /* a file, or NULL */
   const char *const *devices; /* the names of the cards that workers know, or NULL */
+  const char *device_files;   /* those cards as a JSON array, or NULL */
   const char *inventory;      /* GPU memory of nodes, a JSON file, or NULL */
   int workers;
   int workers_lock; /* a file that each worker holds open as long as it lives */

@@ -167,7 +167,7 @@ bool work_has_plan (const work *w) {
 }
 
 bool work_verify (service *s, work *w, error *err) {
-  const char *all[6 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
+  const char *all[7 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
   char path[400];
   int n = 2;
   if (w->kind->output == OUTPUT_PLAN) {
@@ -175,6 +175,7 @@ bool work_verify (service *s, work *w, error *err) {
     all[n++] = "plan.json";
     all[n++] = "picture.svg";
     all[n++] = "chrome.json";
+    all[n++] = "timeline.json";
   } else {
     all[1] = "legal";
     for (int i = 0; i < w->call.n_files; i++) {
@@ -313,6 +314,7 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
             keep_file (s, w, "plan", "plan.json", &out, err) &&
             (w->kind->output != OUTPUT_PLANS || keep_plans (s, w, &out, err)) &&
             keep_file (s, w, "result", "result.json", &out, err) &&
+            keep_file (s, w, "timeline", "timeline.json", &out, err) &&
             read_verified (w, &verified, err);
   json_close_object (&out);
   if (ok && verified.size)

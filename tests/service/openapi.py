@@ -59,7 +59,7 @@ SAYS = {
   "api_trace": "what is known of a trace", "api_trace_drop": "the caller's claim on it goes", "api_trace_content": "the trace itself",
   "api_uploaded": "the trace of bytes that were sent before, by their SHA-256", "api_jobs": "the caller's jobs", "api_submit": "a job: the same request is the same job",
   "api_job": "its status, in every state", "api_cancel": "the caller's claim goes; the work stops when nobody is left",
-  "api_result": "what the command prints as JSON", "api_file": "plan, picture or log; plan.NAME of a pack", "api_events": "incumbents and the end, as they come" }
+  "api_result": "what the command prints as JSON", "api_file": "plan, picture, timeline, chrome or log; plan.NAME of a pack", "api_events": "incumbents and the end, as they come" }
 FORMS = {"api_page": "text/html", "api_health": "text/plain", "api_metrics": "text/plain", "api_ready": "text/plain", "api_events": "text/event-stream"}
 OTHER = {
   "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid", "404": "not_found: the caller has given the job up while this waited for it", "507": "disk_full"}, "api_upload": {"201": "new", "202": "still importing", "410": "cancelled", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
@@ -143,10 +143,10 @@ TRACE = an_object ({
   "trace": DIGEST, "fingerprint": said (NAME, "the newest name that its owner gave to it, or its id"),
   "info": an_object ({
     "name": {"type": ["string", "null"]}, "batch": COUNT, "ops": COUNT, "tensors": COUNT, "compute_ns": COUNT, "idle_ns": COUNT, "peak_bytes": said (COUNT, "with everything on the device"),
-    "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "plannable": BOOL, "confidence": {"type": ["string", "null"]}, "digest": TEXT, "trace": DIGEST})})
+    "device": said ({"type": ["string", "null"]}, "the name of the card that its times are of"), "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "plannable": BOOL, "confidence": {"type": ["string", "null"]}, "digest": TEXT, "trace": DIGEST}, optional=("device",))})
 REPLIES = {
   "valid": an_object ({"id": said (DIGEST, "of the job that the request would be"), "valid": {"const": True}}, says="of a request with validate_only"),
-  "devices": an_object ({"devices": {"type": "array", "items": NAME}}), "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,
+  "devices": an_object ({"devices": {"type": "array", "items": NAME}, "files": said ({"type": "array", "items": {"type": "object"}}, "the same as devices of docs/formats.md")}, optional=("files",)), "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,
   "traces": an_object ({"traces": {"type": "array", "items": {"$ref": "#/components/schemas/trace"}}}, says="the header Link has the next page"),
   "jobs": an_object ({"jobs": {"type": "array", "items": {"$ref": "#/components/schemas/job"}}}, says="the header Link has the next page"),
   "advice": an_object ({
