@@ -6,7 +6,13 @@
 
 #include <stdint.h>
 
-typedef enum asset_id { ASSET_PAGE_HTML, ASSET_PAGE_CSS, ASSET_PAGE_JS, ASSET_FIGURES_JS, ASSETS } asset_id;
+typedef enum asset_id {
+  ASSET_PAGE_HTML,
+  ASSET_PAGE_CSS,
+  ASSET_PAGE_JS,
+  ASSET_FIGURES_JS,
+  ASSETS
+} asset_id;
 
 typedef struct asset {
   const char *name, *type; /* of a file, and its media type */

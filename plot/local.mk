@@ -47,17 +47,9 @@ EXTRA_DIST += \
   plot/embed.sh
 
 # The page's script is one file made of its parts, in this order.
-PAGE_PARTS = plot/assets/words.js \
-  plot/assets/model.js \
-  plot/assets/layers.js \
-  plot/assets/paint.js \
-  plot/assets/timeline.js \
-  plot/assets/life.js \
-  plot/assets/curve.js \
-  plot/assets/answer.js \
-  plot/assets/tabs.js \
-  plot/assets/service.js \
-  plot/assets/start.js
+PAGE_PARTS = plot/assets/words.js plot/assets/model.js plot/assets/layers.js plot/assets/paint.js \
+  plot/assets/timeline.js plot/assets/life.js plot/assets/curve.js plot/assets/answer.js \
+  plot/assets/tabs.js plot/assets/service.js plot/assets/start.js
 plot/page.js: $(PAGE_PARTS)
 	$(AM_V_GEN)$(MKDIR_P) plot && (echo '"use strict"; {'; cd $(srcdir) && cat $(PAGE_PARTS); echo '}') > $@.new && mv $@.new $@
 # The page as C arrays.

@@ -86,7 +86,7 @@ nothing_crashes() {
       esac
       [ "$command" != solve ] || set -- '' , - / @ = 0 0% 1 %
       for it; do
-        case $name:$it in output:* | chrome:* | svg:* | html:* | tsv:* | all:* | order:* | dump:*) continue ;; esac
+        case $name:$it in output:* | chrome:* | svg:* | html:* | timeline:* | tsv:* | all:* | order:* | dump:*) continue ;; esac
         try any "$command" "$name" "$it"
       done
     done < <(options "$command")
@@ -101,7 +101,7 @@ put_together() {
   mapfile -t all < <(commands | grep -vx demo)
   for ((i = 0; i < ${FERRY_CASES:-40}; i++)); do
     command=${all[RANDOM % ${#all[@]}]}
-    mapfile -t names < <(options "$command" | cut -d' ' -f1 | grep -vxE 'output|chrome|svg|html|tsv|all|order|dump|data|times|merge')
+    mapfile -t names < <(options "$command" | cut -d' ' -f1 | grep -vxE 'output|chrome|svg|html|timeline|tsv|all|order|dump|data|times|merge')
     line=()
     for ((n = RANDOM % 4; n >= 0 && ${#names[@]} > 0; n--)); do
       line+=("--${names[RANDOM % ${#names[@]}]}=${words[RANDOM % ${#words[@]}]}")

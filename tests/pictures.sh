@@ -74,16 +74,46 @@ page() { # script has run, and the numbers of the DOM are those of --json
   browser=$(command -v chromium || command -v chromium-browser) || { echo "no chromium: the page was not opened"; return 77; }
   timeout 300 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
     --dump-dom "file://$work/p.html" >dom 2>/dev/null || { echo "chromium fails"; return 1; }
-  [ "$(grep -c 'data-ready="1"' dom)" = 3 ] || { echo "the script did not run"; return 1; }
+  grep -q 'data-done="yes"' dom || { echo "the script did not run"; return 1; }
   python3 - <<'END'
 import json, re
 costs = json.load (open ("costs"))
-shown = dict (re.findall (r'<data data-key="([^"]*)" value="(-?\d+)"', open ("dom").read ()))
-for key, name in { "step": "step_ns", "without a plan": "baseline_ns", "stalls": "stall_ns",
-                   "device peak": "peak_bytes", "host": "host_peak_bytes",
-                   "copied out": "d2h_bytes", "copied in": "h2d_bytes" }.items ():
-  assert int (shown[key]) == costs[name], (key, shown[key], costs[name])
+shown = dict (re.findall (r'<dd[^>]* id="(f-[^"]*)"[^>]* title="([^"]*)"', open ("dom").read ()))
+for key, names in { "f-step": ["step_ns"], "f-step-sub": ["baseline_ns"], "f-memory": ["peak_bytes"], "f-memory-sub": ["host_peak_bytes"],
+                    "f-bytes": ["d2h_bytes", "h2d_bytes"] }.items ():
+  assert [int (x) for x in re.findall (r"\d+", shown[key])] == [costs[n] for n in names], (key, shown[key])
 END
+}
+
+timeline() { # what the page draws is the simulator's: stalls, copies, and the most that is held
+  "$ferry" plot t p --timeline p.timeline && python3 - <<'END'
+import json
+costs, t = json.load (open ("costs")), json.load (open ("p.timeline"))
+after, period = t["after"], t["after"]["period_ns"]
+assert t["format"] == "ferry-timeline/1" and t["predicted"] == costs
+assert sum (after["ops"]["stall_ns"]) == costs["stall_ns"]
+moves = after["moves"]
+outs = sum (n for n, a, b in zip (moves["bytes"], moves["out_start_ns"], moves["out_end_ns"]) if b > a)
+assert (outs, sum (moves["bytes"])) == (costs["d2h_bytes"], costs["h2d_bytes"]), (outs, costs)
+def most (side):
+  changes = {}
+  for start, end, n in zip (*(side["held"][k] for k in ("start_ns", "end_ns", "bytes"))):
+    at, until = start % side["period_ns"], start % side["period_ns"] + end - start
+    for a, b in ((at, min (until, side["period_ns"])), (0, max (0, until - side["period_ns"]))):
+      changes[a] = changes.get (a, 0) + n * (b > a)
+      changes[b] = changes.get (b, 0) - n * (b > a)
+  held = peak = 0
+  for at in sorted (changes):
+    if at < side["period_ns"]: held += changes[at]
+    peak = max (peak, held)
+  return peak
+assert most (after) <= costs["peak_bytes"] < most (t["before"]), (most (after), costs["peak_bytes"], most (t["before"]))
+assert t["before"]["period_ns"] == costs["baseline_ns"]
+END
+}
+solved() { # solve writes the page of its own answer
+  run 0 solve t -b 60% --swap-only --limit 100 --html s.html -o s.plan && "$ferry" plot t s.plan --html again.html && cmp s.html again.html &&
+    run 2 solve t --html s.html --server http://127.0.0.1:1 && grep -q -- '--html is not for --server' err
 }
 
 claim "the same plan is the same picture" drawn_again
@@ -92,5 +122,7 @@ claim "steps that are too long are a fault of the command line" too_long
 claim "slices of a row never overlap, and arrows go from a copy out to a later copy in" slices_apart
 claim "the counter's most is the table's, within the simulator's peak" counters
 claim "stalls in the picture add up to the simulator's" stalls
+claim "the timeline's sums are the simulator's" timeline
+claim "solve writes the page that plot writes of its plan" solved
 claim "the page's numbers, read from the DOM, are those of --json" page
 finish

@@ -18,7 +18,15 @@ et, ids = made.et (net)
 open ("run.et.json", "w").write (et)
 open ("run.kineto.json", "w").write (made.kineto (net, 3, record_ids=ids, memory=False))
 END
+python3 - <<'END' && "$builddir/ferry" solve -q many.json -d v100 --swap-only --limit 1 --html many.html >/dev/null || exit 1
+import json
+n = 50000
+tensors = [{"name": f"a{i}", "bytes": (1 + i % 7) << 14, "kind": "activation"} for i in range (n)]
+ops = [{"name": f"f{i}", "ns": 1000 + i % 13 * 100, "phase": "forward", "reads": [i - 1] if i else [], "writes": [i]} for i in range (n)]
+ops += [{"name": f"b{i}", "ns": 1500 + i % 11 * 100, "phase": "backward", "reads": [i], "writes": []} for i in range (n - 1, -1, -1)]
+json.dump ({"format": "ferry-trace/1", "name": "many", "tensors": tensors, "ops": ops}, open ("many.json", "w"))
+END
 "$builddir/ferry" serve --state state --listen 127.0.0.1:0 --workers 2 -q >address &
 server=$!
 for _ in $(seq 100); do [ -s address ] && break; sleep 0.1; done
-CHROMIUM=$chromium node "$srcdir/tests/service/page.mjs" "$(awk '{ print $NF }' address)" "$work/a.json" "$(cd "$FERRY_NODE_MODULES" && pwd)" "$work/large.json" "$work/run.et.json" "$work/run.kineto.json"
+CHROMIUM=$chromium node "$srcdir/tests/service/page.mjs" "$(awk '{ print $NF }' address)" "$work/a.json" "$(cd "$FERRY_NODE_MODULES" && pwd)" "$work/large.json" "$work/many.html" "$work/run.et.json" "$work/run.kineto.json"

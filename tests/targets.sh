@@ -12,7 +12,7 @@ END
 "$ferry" solve t.json --limit 1000 -q -o p.json >/dev/null || exit 1
 cp t.json kept.json
 
-written="output dump tsv svg html chrome report keep-plan keep-trace times"
+written="output dump tsv svg html chrome report keep-plan keep-trace times timeline"
 targets() { # COMMAND: its options that name a file for a result
   local name
   for name in $("$ferry" completion --list | sed -n "s/^$1 --//p"); do

@@ -11,8 +11,9 @@
 #include "cli/call/call.h"
 
 /* A folder comes first: it is made for those behind it. */
-static const char *const targets[] = { "output", "dump",   "tsv",       "svg",        "html",
-                                       "chrome", "report", "keep-plan", "keep-trace", "times", "timeline" };
+static const char *const targets[] = { "output",     "dump",   "tsv",     "svg",
+                                       "html",       "chrome", "report",  "keep-plan",
+                                       "keep-trace", "times",  "timeline" };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 static const char *target_of (const call *c, int i) {

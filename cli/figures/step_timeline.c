@@ -4,7 +4,7 @@
 #include "base/units.h"
 #include "trace/unit.h"
 
-/* What holds memory: a kind of tensor, or one of these two behind them. */
+/* Holders of memory: the kinds of tensors, then these two. */
 enum { HOLDER_WORKSPACE = TENSOR_KINDS, HOLDER_POOL, HOLDERS };
 
 /* tensor, op, move: an index or -1. */
@@ -33,20 +33,33 @@ static void add_lives (const units *u, const placement *pl, side *s) {
     bool always = t->tensors[i].persistent;
     if (!it->granules)
       continue;
-    s->held[s->n_held++] =
-        (held){ always ? 0 : s->ops[it->first].start_ns, always ? s->period_ns : s->ops[it->last].end_ns,
-                it->granules * pl->granule_bytes, t->tensors[i].kind, i, -1, -1 };
+    s->held[s->n_held++] = (held){ always ? 0 : s->ops[it->first].start_ns,
+                                   always ? s->period_ns : s->ops[it->last].end_ns,
+                                   it->granules * pl->granule_bytes,
+                                   t->tensors[i].kind,
+                                   i,
+                                   -1,
+                                   -1 };
   }
   for (int32_t i = 0; i < t->n_ops; i++)
     if (t->ops[i].workspace_bytes)
       s->held[s->n_held++] =
-          (held){ s->ops[i].start_ns, s->ops[i].end_ns,
+          (held){ s->ops[i].start_ns,
+                  s->ops[i].end_ns,
                   units_div_up (t->ops[i].workspace_bytes, pl->granule_bytes) * pl->granule_bytes,
-                  HOLDER_WORKSPACE, -1, i, -1 };
+                  HOLDER_WORKSPACE,
+                  -1,
+                  i,
+                  -1 };
   if (u->pool_bytes)
-    s->held[s->n_held++] = (held){ 0, s->period_ns,
-                                   units_div_up (u->pool_bytes, pl->granule_bytes) * pl->granule_bytes,
-                                   HOLDER_POOL, -1, -1, -1 };
+    s->held[s->n_held++] =
+        (held){ 0,
+                s->period_ns,
+                units_div_up (u->pool_bytes, pl->granule_bytes) * pl->granule_bytes,
+                HOLDER_POOL,
+                -1,
+                -1,
+                -1 };
 }
 
 static bool make_before (const plan_step *step, arena *a, side *s, error *err) {
@@ -99,8 +112,13 @@ static void add_stays (const plan_step *step, side *s) {
   }
   if (pl->pool_bytes)
     s->held[s->n_held++] =
-        (held){ 0, s->period_ns, units_div_up (pl->pool_bytes, pl->granule_bytes) * pl->granule_bytes,
-                HOLDER_POOL, -1, -1, -1 };
+        (held){ 0,
+                s->period_ns,
+                units_div_up (pl->pool_bytes, pl->granule_bytes) * pl->granule_bytes,
+                HOLDER_POOL,
+                -1,
+                -1,
+                -1 };
 }
 
 static bool make_after (const plan_step *step, arena *a, side *s, error *err) {
@@ -127,13 +145,13 @@ static bool make_after (const plan_step *step, arena *a, side *s, error *err) {
 
 /* Tables go out as columns, which are a third of rows and read faster: `expression` for each i of n
    rows. */
-#define COLUMN(w, key, n, expression)     \
-  do {                                    \
-    json_put_key (w, key);                \
-    json_open_array (w);                  \
-    for (int32_t i = 0; i < (n); i++)     \
-      json_put_int (w, expression);       \
-    json_close_array (w);                 \
+#define COLUMN(w, key, n, expression) \
+  do {                                \
+    json_put_key (w, key);            \
+    json_open_array (w);              \
+    for (int32_t i = 0; i < (n); i++) \
+      json_put_int (w, expression);   \
+    json_close_array (w);             \
   } while (0)
 
 static void put_held (json_writer *w, const side *s) {

@@ -8,8 +8,8 @@
 
 #define NETWORK_FORMAT "ferry-network/1"
 
-/* {"format": NETWORK_FORMAT, "network": NAME, "batch": N, "device": NAME}, and where it differs from
-   what was published "dtype", "optimizer", "image", "seq", "classes", "width_divisor",
+/* {"format": NETWORK_FORMAT, "network": NAME, "batch": N, "device": NAME}, and where it differs
+   from what was published "dtype", "optimizer", "image", "seq", "classes", "width_divisor",
    "depth_divisor". */
 trace *network_read (call *c, const char *text, int64_t size);
 

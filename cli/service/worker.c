@@ -205,7 +205,8 @@ static void write_beside (call *c, const char *command, const char *option, cons
     call_note (c, "the process that writes %s is lost", path);
 }
 
-/* verify TRACE PLAN PICTURE CHROME TIMELINE: legal, and what it says of itself is what comes out here */
+/* verify TRACE PLAN PICTURE CHROME TIMELINE: legal, and what it says of itself is what comes out
+   here */
 static int run_verify (call *c) {
   predicted now;
   json_writer w;

@@ -14,7 +14,7 @@ function curveTop(json) {
 const drawCurve = soon(() => {
   const { g, w, h } = fit(at("curve-canvas")), json = curve.json;
   if (!json || w < 50) return;
-  const box = { left: 46, top: 10, width: w - 46 - 12, height: h - 10 - 22 };
+  const box = { left: 54, top: 10, width: w - 54 - 12, height: h - 10 - 22 };
   const points = json.points, low = json.floor_bytes ?? points[0].budget_bytes, high = Math.max(json.needs_bytes, points[points.length - 1].budget_bytes);
   curve.low = low;
   curve.high = high;

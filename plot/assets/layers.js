@@ -103,7 +103,7 @@ function drawLane(g, lane, view, box, colourOf, nameOf) {
       g.beginPath();
       g.rect(box.left + a, box.top, b - a - 4, box.height);
       g.clip();
-      label(g, nameOf(i), box.left + a + 4, box.top + box.height / 2 + 0.5, { colour: "#fff", size: 11 });
+      label(g, nameOf(i), box.left + a + 4, box.top + box.height / 2 + 0.5, { colour: inkOn(colour) });
       g.restore();
     }
   }

@@ -31,6 +31,12 @@ function label(g, text, x, y, { align = "left", colour = colours.soft, size = 11
   g.fillText(text, x, y);
 }
 
+// Black or white, whichever is easier to read on a colour written as "#rrggbb".
+function inkOn(colour) {
+  const [r, g, b] = [1, 3, 5].map(i => (parseInt(colour.slice(i, i + 2), 16) / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? "#111" : "#fff";
+}
+
 // Steps of 1, 2 or 5 (powers of 2 for bytes) so that about `want` of them cover `span`.
 function niceStep(span, want, binary) {
   const least = span / Math.max(1, want);

@@ -148,14 +148,14 @@ async function plan(signal) {
   const request = { trace: state.trace, ...budget(), ...withDevice(), ...executor(), ...allowed() };
   const quick = job("schedules", { ...request, ...QUICK }, signal, { place: n => say(placeText(n)), found: noteIncumbent });
   const whole = job("schedules", { ...request, ...searched() }, signal, {
-    place: n => { if (known.shown) say(n < 0 ? "A quick plan is shown; a better one is searched for." : `A quick plan is shown; the search is ${n <= 1 ? "next" : ordinal(n)} in the queue.`); },
+    place: n => { if (known.shown) say(n < 0 ? "A quick plan is shown; a better one is sought." : `A quick plan is shown; the search is ${n <= 1 ? "next" : ordinal(n)} in the queue.`); },
     found: (step, bound) => {
       noteIncumbent(step, bound);
       say(`Searching: ${timeText(step)} found${bound ? `, none is below ${timeText(bound)} (gap ${shareText(step / bound - 1)})` : ""}.`);
     } });
   whole.catch(() => {});
   try { await showPlan(await quick, signal, false); } catch (e) { if (signal.aborted) throw e; }
-  if (known.shown) say("A quick plan is shown; a better one is searched for.");
+  if (known.shown) say("A quick plan is shown; a better one is sought.");
   await showPlan(await whole, signal, true);
 }
 
