@@ -40,7 +40,7 @@ ends_or_prints() { # only cli/ exits, prints or reads the environment; server an
 }
 
 notes() {
-  grep -rnwE '(TODO|FIXME|XXX|HACK)' $all docs README.md dev tests/count
+  grep -rInwE '(TODO|FIXME|XXX|HACK)' $all docs README.md dev tests/count
   return 0
 }
 
