@@ -96,6 +96,8 @@ ferry_SOURCES = \
   cli/replay/replay.c \
   cli/replay/replay_real.c \
   cli/replay/replay_real.h \
+  cli/run/emulated.c \
+  cli/run/emulated.h \
   cli/run/profile.c \
   cli/run/program.c \
   cli/run/program.h \

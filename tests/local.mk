@@ -289,6 +289,7 @@ scripts_under_test = \
   tests/run_hostile.sh \
   tests/run_learned.sh \
   tests/run_perturbed.sh \
+  tests/run_player.sh \
   tests/run_shared.sh \
   tests/real_solve.sh \
   tests/schemas.sh \

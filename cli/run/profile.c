@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "cli/run/emulated.h"
 #include "cli/run/program.h"
 #include "executor/shim/cupti.h"
 #include "executor/watch/steps.h"

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/units.h"
 #include "cli/inputs/drivers.h"
+#include "cli/run/emulated.h"
 
 #define LIBRARY "libferry-shim.so"
 
@@ -61,64 +61,7 @@ static bool find_driver (call *c, char *out, size_t size) {
                             "emulated");
 }
 
-/* ---- the emulated device ---- */
-
-enum { GRANULE_STEP = 4096 };
-
-static bool set_emulated (call *c, emu_config *e, const char *key, const char *value) {
-  error wrong = { 0 };
-  bool good = true;
-  int64_t seed = 0;
-  if (strcmp (key, "clock") == 0) {
-    good = strcmp (value, "real") == 0 || strcmp (value, "virtual") == 0;
-    e->clock = strcmp (value, "virtual") == 0 ? EMU_VIRTUAL : EMU_REAL;
-  } else if (strcmp (key, "memory") == 0)
-    good = units_parse_bytes (value, &e->memory_bytes, &wrong) && e->memory_bytes > 0;
-  else if (strcmp (key, "granule") == 0)
-    good = units_parse_bytes (value, &e->granule_bytes, &wrong) && e->granule_bytes > 0 &&
-           e->granule_bytes % GRANULE_STEP == 0;
-  else if (strcmp (key, "link") == 0) {
-    good = units_parse_rate (value, &e->d2h_bytes_per_s, &wrong) && e->d2h_bytes_per_s > 0;
-    e->h2d_bytes_per_s = e->d2h_bytes_per_s;
-  } else if (strcmp (key, "fuzz") == 0)
-    good = units_parse_time (value, &e->fuzz_ns, &wrong);
-  else if (strcmp (key, "seed") == 0) {
-    good = units_parse_count (value, 0, INT64_MAX, &seed, &wrong);
-    e->fuzz_seed = (uint64_t)seed;
-  } else if (strcmp (key, "races") == 0)
-    good = e->races = strcmp (value, "yes") == 0;
-  else
-    return error_set (&c->err, ERR_usage, "--emulated: there is no `%s`; see `ferry %s --help`",
-                      key, c->command->name);
-  return good || error_set (&c->err, ERR_usage, "--emulated: `%s` is no value for %s", value, key);
-}
-
-static bool read_emulated (call *c, shim_config *o) {
-  o->emulated = true;
-  o->emu = (emu_config){ .memory_bytes = o->budget_bytes > 0 ? o->budget_bytes : (int64_t)1 << 30,
-                         .granule_bytes = 65536,
-                         .d2h_bytes_per_s = 12000000000,
-                         .h2d_bytes_per_s = 12000000000,
-                         .copy_ns = 10000,
-                         .clock = EMU_VIRTUAL };
-  char *text = call_text (c, "emulated")
-                   ? arena_string (c->arena, call_text (c, "emulated"), &c->err)
-                   : NULL;
-  if (call_text (c, "emulated") && !text)
-    return false;
-  for (char *at = text; at && *at;) {
-    char *comma = strchr (at, ','), *equals = strchr (at, '=');
-    if (comma)
-      *comma = 0;
-    if (!equals || (comma && equals > comma))
-      return error_set (&c->err, ERR_usage, "--emulated: `%s` is not KEY=VALUE", at);
-    *equals = 0;
-    if (!set_emulated (c, &o->emu, at, equals + 1))
-      return false;
-    at = comma ? comma + 1 : NULL;
-  }
-  return true;
-}
+/* ---- the driver ---- */
 
 static bool read_driver (call *c, program_run *r) {
   static const char *const words[] = { "cuda", "emulated", NULL };
@@ -137,7 +80,7 @@ static bool read_driver (call *c, program_run *r) {
                       "no driver: %s is not there; FERRY_EMU=FILE says "
                       "where the emulator's library lies",
                       library);
-  return read_emulated (c, &r->block->config);
+  return emulated_read (c, &r->block->config);
 }
 
 /* ---- the folder ---- */
@@ -401,11 +344,12 @@ int program_status (const program_run *r) {
 bool program_told (call *c, const program_run *r) {
   if (r->block->ended)
     return true;
-  return error_set (&c->err, ERR_infeasible,
-                    "%s ended %s and not by exit or from main, so what ferry had seen of its ops is "
-                    "lost",
-                    c->operands[0],
-                    WIFSIGNALED (r->status) ? "by a signal" : "by _exit, exec or amid a driver call");
+  return error_set (
+      &c->err, ERR_infeasible,
+      "%s ended %s and not by exit or from main, so what ferry had seen of its ops is "
+      "lost",
+      c->operands[0],
+      WIFSIGNALED (r->status) ? "by a signal" : "by _exit, exec or amid a driver call");
 }
 
 bool program_is_ordered (call *c, const program_run *r) {

@@ -21,8 +21,6 @@ typedef struct program_run {
 /* clang-format off */
 #define OPTION_RUN_DRIVER { 0, "driver", "cuda|emulated", "the program's driver: this machine's, " \
   "or the emulated device, whose kernels are modules made for it; without it, cuda" }
-#define OPTION_RUN_EMULATED { 0, "emulated", "KEY=VALUE,...", "of the emulated device: " \
-  "clock=real|virtual, memory=SIZE, granule=SIZE, link=RATE, fuzz=TIME, seed=N, races=yes" }
 /* clang-format on */
 
 /* The folder and the block; what the options say of the driver stands in its configuration. */

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/planner.h"
+#include "cli/run/emulated.h"
 #include "cli/run/program.h"
 #include "cli/remote/remote.h"
 #include "cli/run/run_chrome.h"
@@ -144,8 +145,11 @@ static void use_link (call *c, runner *w) {
   w->device.link =
       (device_link){ .d2h_bytes_per_s = k->emu.d2h_bytes_per_s,
                      .h2d_bytes_per_s = k->emu.h2d_bytes_per_s,
-                     .both_bytes_per_s = k->emu.d2h_bytes_per_s + k->emu.h2d_bytes_per_s,
+                     .both_bytes_per_s = k->emu.both_bytes_per_s > 0
+                                             ? k->emu.both_bytes_per_s
+                                             : k->emu.d2h_bytes_per_s + k->emu.h2d_bytes_per_s,
                      .copy_ns = k->emu.copy_ns };
+  w->device.share_ppm = k->emu.share_ppm > 0 ? k->emu.share_ppm : 1000000;
 }
 
 /* The program does not begin before it has room on the card that it shares. */

@@ -238,7 +238,8 @@ static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void 
   *a = (emu_launch){ .params = c->as.run.params,
                      .grid = { l->gridDimX, l->gridDimY, l->gridDimZ },
                      .block = { l->blockDimX, l->blockDimY, l->blockDimZ },
-                     .bytes = m->config.bytes == EMU_ALL };
+                     .bytes = m->config.bytes == EMU_ALL,
+                     .memory_bytes_per_s = m->config.memory_bytes_per_s };
   if (c->as.run.params == NULL || !copy_params (k, c->as.run.params, params, extra)) {
     CUresult r = c->as.run.params == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
     command_drop (m, c);

@@ -43,7 +43,22 @@ static bool more_commands (machine *m) {
   return true;
 }
 
+/* Of what the host's call takes. */
+static int64_t call_ns (const machine *m, command_kind kind) {
+  switch (kind) {
+  case COMMAND_KERNEL:
+  case COMMAND_COPY:
+  case COMMAND_SET:
+    return m->config.launch_ns;
+  case COMMAND_RECORD:
+    return m->config.event_ns / 2;
+  default:
+    return 0;
+  }
+}
+
 command *command_new (machine *m, stream *s, command_kind kind) {
+  machine_spend (m, call_ns (m, kind));
   if (m->spare == NULL && !more_commands (m))
     return NULL;
   command *c = m->spare;
@@ -52,7 +67,7 @@ command *command_new (machine *m, stream *s, command_kind kind) {
   c->kind = (uint8_t)kind;
   c->stream = s;
   c->refs = 1; /* the queue's */
-  c->issued_ns = machine_now (m);
+  c->issued_ns = m->config.clock == EMU_VIRTUAL ? m->host_ns : machine_now (m);
   c->touches = c->few;
   c->touches_capacity = FEW_TOUCHES;
   return c;
@@ -201,6 +216,7 @@ CUresult command_finish (machine *m, command *c) {
       pthread_cond_wait (&m->changed, &m->lock);
     }
   command_drop (m, c);
+  machine_catch_up (m);
   return m->stuck != CUDA_SUCCESS ? m->stuck : hangs ? CUDA_ERROR_LAUNCH_TIMEOUT : CUDA_SUCCESS;
 }
 
@@ -221,5 +237,6 @@ bool command_asked (machine *m, const command *c) {
     return true;
   if (m->config.clock == EMU_VIRTUAL)
     (void)virtual_step (m);
+  machine_catch_up (m);
   return c->done;
 }

@@ -171,7 +171,8 @@ typedef struct machine {
   int retained, made; /* contexts: holds on the primary one; others */
   CUresult stuck;     /* an error that stays; 0: none */
 
-  int64_t now_ns;   /* virtual clock */
+  int64_t now_ns;   /* virtual clock: the device */
+  int64_t host_ns;  /* likewise the host, whose calls may cost time */
   int64_t since_ns; /* real clock: the system's time at the start */
   link_state link;
   command *carried[2];         /* whose copy is on the engine */
@@ -216,6 +217,8 @@ machine *machine_enter_stuck (void); /* even where an error stays; NULL: no mach
 bool machine_is (const machine *m);  /* the one of this process */
 CUresult machine_leave (machine *m, CUresult result);
 int64_t machine_now (const machine *m);
+void machine_spend (machine *m, int64_t ns);    /* virtual clock: the host is busy for so long */
+void machine_catch_up (machine *m);             /* the host has waited until the device's now */
 void machine_fail (machine *m, CUresult error); /* from here on every call says so */
 void machine_in_callback (bool on);             /* this thread runs a host function */
 uint64_t machine_random (machine *m);

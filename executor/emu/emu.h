@@ -24,6 +24,12 @@ typedef struct emu_config {
   int64_t both_bytes_per_s; /* of the sum while both carry; 0: the sum of the two */
   int64_t copy_ns;          /* a copy first carries nothing for so long */
   int64_t share_ppm;        /* of every rate; 0: 10^6 */
+  /* What a call costs the host, and fills and copies the device, on the virtual clock; 0: nothing.
+   */
+  int64_t launch_ns;          /* a launch, a copy or a fill */
+  int64_t event_ns;           /* a record and a wait together */
+  int64_t map_ns;             /* access to one granule */
+  int64_t memory_bytes_per_s; /* what the device reads and writes of its own memory */
   emu_clock clock;
   emu_bytes bytes;     /* none: addresses and handles, and nothing behind them */
   bool lenient;        /* let pass what only some drivers reject */
@@ -43,8 +49,9 @@ enum { EMU_SHARED_USED /* of a process */ };
 typedef struct emu_launch {
   const void *params;
   unsigned int grid[3], block[3];
-  bool bytes;       /* false: device addresses have nothing behind them */
-  int64_t start_ns; /* on the device's clock */
+  bool bytes;                 /* false: device addresses have nothing behind them */
+  int64_t start_ns;           /* on the device's clock */
+  int64_t memory_bytes_per_s; /* of the device; 0: it takes no time */
 } emu_launch;
 
 /* With `owners`, bytes of the device belong to the address by which they are used, pinned ones to

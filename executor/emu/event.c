@@ -105,6 +105,7 @@ CUresult cuStreamWaitEvent (CUstream handle, CUevent awaited, unsigned int flags
   stream *s = stream_of (m, handle);
   if (s == NULL || flags > 1)
     return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE);
+  machine_spend (m, m->config.event_ns / 2);
   if (e->recorded == NULL)
     return machine_leave (m, CUDA_SUCCESS);
   command *c = command_new (m, s, COMMAND_WAIT);

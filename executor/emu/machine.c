@@ -103,8 +103,10 @@ static bool is_sane (const emu_config *c) {
          c->pinned_bytes >= 0 && c->d2h_bytes_per_s > 0 && c->d2h_bytes_per_s <= most &&
          c->h2d_bytes_per_s > 0 && c->h2d_bytes_per_s <= most && c->both_bytes_per_s >= 0 &&
          c->both_bytes_per_s <= 2 * most && c->copy_ns >= 0 && c->copy_ns <= most &&
-         c->share_ppm >= 0 && c->share_ppm <= 1000000 && c->fuzz_ns >= 0 && c->failed_copy >= 0 &&
-         memchr (c->shared, 0, sizeof c->shared) != NULL;
+         c->launch_ns >= 0 && c->launch_ns <= most && c->event_ns >= 0 && c->event_ns <= most &&
+         c->map_ns >= 0 && c->map_ns <= most && c->memory_bytes_per_s >= 0 &&
+         c->memory_bytes_per_s <= most && c->share_ppm >= 0 && c->share_ppm <= 1000000 &&
+         c->fuzz_ns >= 0 && c->failed_copy >= 0 && memchr (c->shared, 0, sizeof c->shared) != NULL;
 }
 
 CUresult emuConfigure (const emu_config *c) {
@@ -143,11 +145,11 @@ machine *machine_enter (bool needs_context, CUresult *refused) {
   }
   machine *m = machine_enter_stuck ();
   *refused = __atomic_load_n (&is_at_end, __ATOMIC_RELAXED) ? CUDA_ERROR_DEINITIALIZED
-             : m == NULL || !m->initialised                ? CUDA_ERROR_NOT_INITIALIZED
-             : m->stuck != CUDA_SUCCESS                    ? m->stuck
-             : needs_context && !contexts_any ()           ? CUDA_ERROR_INVALID_CONTEXT
-             : needs_context && m->retained + m->made == 0 ? CUDA_ERROR_INVALID_CONTEXT
-                                                           : CUDA_SUCCESS;
+             : m == NULL || !m->initialised                 ? CUDA_ERROR_NOT_INITIALIZED
+             : m->stuck != CUDA_SUCCESS                     ? m->stuck
+             : needs_context && !contexts_any ()            ? CUDA_ERROR_INVALID_CONTEXT
+             : needs_context && m->retained + m->made == 0  ? CUDA_ERROR_INVALID_CONTEXT
+                                                            : CUDA_SUCCESS;
   if (*refused == CUDA_SUCCESS)
     return m;
   if (m != NULL)
@@ -162,6 +164,15 @@ CUresult machine_leave (machine *m, CUresult result) {
 
 int64_t machine_now (const machine *m) {
   return m->config.clock == EMU_VIRTUAL ? m->now_ns : real_clock () - m->since_ns;
+}
+
+void machine_spend (machine *m, int64_t ns) {
+  m->host_ns += ns;
+}
+
+void machine_catch_up (machine *m) {
+  if (m->host_ns < m->now_ns)
+    m->host_ns = m->now_ns;
 }
 
 void machine_fail (machine *m, CUresult error) {

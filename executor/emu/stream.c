@@ -207,6 +207,7 @@ CUresult emuAdvance (void) {
     return machine_leave (m, CUDA_ERROR_NOT_SUPPORTED);
   while (virtual_step (m))
     ;
+  machine_catch_up (m);
   return machine_leave (m, m->stuck);
 }
 

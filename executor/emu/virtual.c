@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The virtual clock: one engine that nobody waits for.  Host calls take no time; work is done, in
-   the order of its ends, when the host synchronises.  Time is whole nanoseconds, ties are broken by
-   the order in which streams were made, so a program's times are the same in every run. */
+/* The virtual clock: one engine that nobody waits for.  Host calls take the time that the
+   configuration says, all threads' one behind the other; nothing begins before its call was over.
+   Work is done, in the order of its ends, when the host synchronises.  Time is whole nanoseconds,
+   ties are broken by the order in which streams were made, so a program's times are the same in
+   every run. */
 #include "executor/emu/core.h"
 
 /* Under the fuzzer a command may take effect when it starts or when it ends: who relies on one of
@@ -34,6 +36,22 @@ static void begin (machine *m, command *c) {
   }
 }
 
+/* Other than of copies over the link. */
+static int64_t length (const machine *m, const command *c) {
+  int64_t rate = m->config.memory_bytes_per_s;
+  int64_t bytes = c->kind == COMMAND_SET    ? c->as.set.count * c->as.set.width
+                  : c->kind == COMMAND_COPY ? 2 * c->as.copy.bytes /* read and written */
+                                            : 0;
+  if (c->kind == COMMAND_KERNEL)
+    return c->as.run.ns;
+  return rate == 0 ? 0 : (int64_t)((__int128)bytes * 1000000000 / rate);
+}
+
+/* It runs, and ends by itself. */
+static bool is_running (const command *c) {
+  return c->started && (c->kind != COMMAND_COPY || c->direction == COPY_BESIDE);
+}
+
 /* Copies of one direction take turns in the order in which they became ready. */
 static bool begin_copy (machine *m, command *c) {
   int d = c->direction;
@@ -59,7 +77,7 @@ static bool move (machine *m, stream *s) {
   if (m->config.fuzz_ns > 0 && c->not_before_ns == 0 && c->kind != COMMAND_WAIT &&
       c->kind != COMMAND_RECORD)
     c->not_before_ns = m->now_ns + 1 + (int64_t)(machine_random (m) % (uint64_t)m->config.fuzz_ns);
-  if (m->now_ns < c->not_before_ns)
+  if (m->now_ns < c->not_before_ns || m->now_ns < c->issued_ns)
     return false;
   if (c->kind == COMMAND_COPY && c->direction != COPY_BESIDE)
     return begin_copy (m, c);
@@ -68,10 +86,12 @@ static bool move (machine *m, stream *s) {
     const emu_kernel *k = &c->as.run.kernel->told;
     c->as.run.ns = k->ns == NULL ? 0 : k->ns (&c->as.run.launch);
     begin (m, c);
-    if (c->as.run.ns > 0)
-      return true;
   } else
     c->start_ns = m->now_ns;
+  if (length (m, c) > 0) {
+    c->started = true;
+    return true;
+  }
   finish (m, c);
   return true;
 }
@@ -92,9 +112,10 @@ static int64_t next_moment (const machine *m) {
     const command *c = m->streams[i]->head;
     if (c == NULL || m->streams[i]->held)
       continue;
-    int64_t at = c->started && c->kind == COMMAND_KERNEL       ? c->start_ns + c->as.run.ns
-                 : !c->started && c->not_before_ns > m->now_ns ? c->not_before_ns
-                                                               : INT64_MAX;
+    int64_t begin = c->not_before_ns > c->issued_ns ? c->not_before_ns : c->issued_ns;
+    int64_t at = is_running (c)                     ? c->start_ns + length (m, c)
+                 : !c->started && begin > m->now_ns ? begin
+                                                    : INT64_MAX;
     next = at < next ? at : next;
   }
   return next;
@@ -117,7 +138,7 @@ bool virtual_step (machine *m) {
     }
   for (int32_t i = 0; i < m->n_streams; i++) {
     command *c = m->streams[i]->head;
-    if (c != NULL && c->started && c->kind == COMMAND_KERNEL && c->start_ns + c->as.run.ns == next)
+    if (c != NULL && is_running (c) && c->start_ns + length (m, c) == next)
       finish (m, c);
   }
   return true;

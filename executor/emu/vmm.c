@@ -190,6 +190,7 @@ CUresult cuMemSetAccess (CUdeviceptr at, size_t size, const CUmemAccessDesc *d, 
                                                                : PROT_READ | PROT_WRITE;
   if (space_has_bytes (m) && mprotect ((void *)(uintptr_t)at, size, protection) != 0)
     return machine_leave (m, CUDA_ERROR_OPERATING_SYSTEM);
+  machine_spend (m, bytes / m->config.granule_bytes * m->config.map_ns);
   while (bytes > 0) {
     mapping *p = memory_mapping (m, at);
     p->access = d->flags;

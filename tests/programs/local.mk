@@ -7,6 +7,7 @@ PROGRAMS_OF_USERS = \
   tests/programs/images \
   tests/programs/lstm \
   tests/programs/mlp \
+  tests/programs/player \
   tests/programs/questions \
   tests/programs/refused
 EXTRA_PROGRAMS += $(PROGRAMS_OF_USERS)
@@ -21,16 +22,23 @@ tests_programs_habits_LDADD = $(USERS_LIBS)
 tests_programs_lstm_LDADD = $(USERS_LIBS)
 tests_programs_images_LDADD = $(USERS_LIBS)
 tests_programs_mlp_LDADD = $(USERS_LIBS)
+tests_programs_player_SOURCES = \
+  tests/programs/player.c \
+  tests/programs/player.h
+tests_programs_player_LDADD = tests/programs/libgpu.a $(CORE_LIBS)
+tests_programs_player_LDFLAGS = -rdynamic
 tests_programs_questions_LDADD = $(USERS_LIBS)
 tests_programs_refused_LDADD = $(USERS_LIBS)
 
 tests/programs/kernels.so: tests/programs/kernels.h
+tests/programs/player_kernels.so: tests/programs/player.h
 # Made before any test runs: scripts that made them side by side would take each other's files away.
-USERS_CODE = $(PROGRAMS_OF_USERS) tests/programs/kernels.so
+USERS_CODE = $(PROGRAMS_OF_USERS) tests/programs/kernels.so tests/programs/player_kernels.so
 EXTRA_DIST += \
   tests/programs/kernels.c \
   tests/programs/kernels.cu \
-  tests/programs/kernels.h
+  tests/programs/kernels.h \
+  tests/programs/player_kernels.c
 programs: all $(USERS_CODE) tests/fake_cupti.so
 soak: run-perturbed
 run-perturbed: programs

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* --emulated: the device that --driver emulated gives a program. */
+#ifndef FERRY_CLI_RUN_EMULATED_H
+#define FERRY_CLI_RUN_EMULATED_H
+
+#include "cli/call/call.h"
+#include "executor/shim/block.h"
+
+/* clang-format off */
+#define OPTION_RUN_EMULATED { 0, "emulated", "KEY=VALUE,...", "of the emulated device: " \
+  "clock=real|virtual, memory=SIZE, granule=SIZE, link=RATE, share=N (of 1000000 of it), " \
+  "device=NAME|FILE (its link and granule), costs=none|h200 (of the host's calls, as measured there), bytes=all|none, " \
+  "fuzz=TIME, seed=N, races=yes" }
+/* clang-format on */
+
+bool emulated_read (call *c, shim_config *o) MUST_CHECK;
+
+#endif

@@ -1,0 +1,1 @@
+/usr/share/aclocal/libtool.m4

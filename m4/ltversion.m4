@@ -1,0 +1,1 @@
+/usr/share/aclocal/ltversion.m4

@@ -1,0 +1,1 @@
+/usr/share/aclocal/lt~obsolete.m4

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A trace that is played as a program says the same in less memory, on several streams, and whatever its
+# kernels do that keeps them from being launched again. The emulated host takes the time that its calls cost.
+. "$(dirname "$0")/run.bash"
+
+trace=$FERRY_DATADIR/traces/torch-cnn.json.gz
+# play NAME STEPS [KEY=VALUE...]: alone, and on a plan in 60 % of what it holds
+play() {
+  local name=$1 whole steps=$2
+  shift 2
+  local command=("$programs/player" "$programs/player_kernels.so" "$steps" "$trace" scale=256 "$@")
+  plain "$name" "${command[@]}" 2>/dev/null
+  under "$name" --budget 1GiB --host 1GiB -- "${command[@]}" || { cat "$name.err"; return 1; }
+  whole=$(figure live_high_bytes "$name")
+  same "$name" --wait --host 1GiB --budget $((whole * 6 / 10))B -- "${command[@]}" &&
+    [ "$(figure planned_steps "$name")" -ge 4 ] && [ "$(figure evictions "$name")" -gt 0 ] ||
+    { echo "$name: $(figure planned_steps "$name") planned steps"; cat "$name.err"; return 1; }
+}
+differ() { # an impurity changes what a run alone says, so that a test can see it
+  local kind
+  for kind in accumulate value counter table habit; do
+    plain impure "$programs/player" "$programs/player_kernels.so" 4 "$trace" scale=256 habit_step=2 $kind=20 2>/dev/null
+    plain pure "$programs/player" "$programs/player_kernels.so" 4 "$trace" scale=256 2>/dev/null
+    [ $kind = table ] || ! cmp -s impure.plain pure.plain || { echo "$kind changes nothing"; return 1; }
+  done
+}
+costs() { # 200 ops of 100 ns: on this host, 4.2 us each
+  local it free dear
+  { printf '{"format": "ferry-trace/1", "name": "short", "source": {"kind": "test"}, "tensors": [{"name": "x", "bytes": 65536, "kind": "parameter"}], "ops": ['
+    for i in {1..199}; do printf '{"name": "op", "ns": 100, "reads": [0], "writes": [0]}, '; done
+    printf '{"name": "op", "ns": 100, "reads": [0], "writes": [0]}]}'; } >short.json
+  for it in none h200; do
+    "$ferry" run -q --driver emulated --budget 1MiB --emulated costs=$it -- "$programs/player" "$programs/player_kernels.so" 8 short.json >/dev/null 2>$it.err || return 1
+  done
+  free=$(sed -n 's/player: \([0-9]*\) ns.*/\1/p' none.err) dear=$(sed -n 's/player: \([0-9]*\) ns.*/\1/p' h200.err)
+  [ "$free" -ge 19990 ] && [ "$free" -le 20010 ] && [ "$dear" -ge $((200 * 4222)) ] && [ "$dear" -le $((200 * 8000)) ] || { echo "free $free, dear $dear"; return 1; }
+}
+
+claim "a played trace says the same under a budget" play pure 12
+claim "so it does on three streams" play streams 12 streams=3
+claim "impure kernels change what is said" differ
+for kind in accumulate statistics value counter order scratch table habit; do
+  claim "a kernel with this impurity: $kind" play $kind 12 $kind=20 $kind=31
+done
+claim "a host's calls take their time" costs
+finish
