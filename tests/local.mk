@@ -309,6 +309,8 @@ EXTRA_DIST += \
   $(long_under_test) \
   $(rules_under_test) \
   $(scripts_under_test) \
+  tests/torch/lean.py \
+  tests/torch/lean_claims.py \
   tests/torch/python.bash \
   tests/torch/updates_claims.py \
   tests/walk.py

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What tests/gpu/torch_run.sh does by itself, without a GPU: PyTorch on the processor, and in ferry's place a
 # program that starts what it is told to and reports figures that are known.
+. "$(dirname "$0")/torch/python.bash"
 . "$(dirname "$0")/rules/common.bash"
 scratch
-. "$(dirname "$0")/torch/python.bash"
 export FERRY_TORCH_DEVICE=cpu OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 cat >ferry <<'FERRY'
 #!/usr/bin/env python3

@@ -75,14 +75,15 @@ def test_nets_learn_the_same(folder):
     for net, (make, batches) in NETS.items():
         for optimizer in ("momentum", "adamw"):
             if net != "lstm":  # its layers are one op each, whose results cannot be made again
-                as_predicted(both(folder, lambda: Job(make, OPTIMIZERS[optimizer], batches), 20))
+                as_predicted(both(folder, lambda: Job(make, OPTIMIZERS[optimizer], batches), 20, share=0.9))
 
 
 def test_with_copies_over_the_link(folder):
-    """Some leave, some are dropped, and some that left are read to make others."""
+    """Some leave, some are dropped, and some that left are read to make others; weights leave, too, and come back by
+    copies that are no ops of the step."""
     for net in ("cnn", "transformer", "unet"):
         make, batches = NETS[net]
-        report = both(folder, lambda: Job(make, OPTIMIZERS["adam"], batches), share=0.35, mode="auto")
+        report = both(folder, lambda: Job(make, OPTIMIZERS["adam"], batches), share=0.2, mode="auto")
         as_predicted(report)
         assert moves(os.path.join(folder, "plan.json")) and report.out_bytes > 0, f"{net}: nothing moved"
 
@@ -90,7 +91,7 @@ def test_with_copies_over_the_link(folder):
 def test_the_device_has_what_was_predicted(folder):
     for net in ("cnn", "unet"):
         make, batches = NETS[net]
-        plan = plan_again(folder, Job(make, OPTIMIZERS["adam"], batches), 0.5)
+        plan = plan_again(folder, Job(make, OPTIMIZERS["adam"], batches), 0.8)
         with Allocator() as allocator:
             job = Job(make, OPTIMIZERS["adam"], batches)
             job.step(0)
@@ -106,7 +107,7 @@ def test_autocast(folder):
         def forward(self, x):
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 return super().forward(x).float()
-    as_predicted(both(folder, lambda: Job(Mixed, OPTIMIZERS["adamw"], pictures(20, 10))))
+    as_predicted(both(folder, lambda: Job(Mixed, OPTIMIZERS["adamw"], pictures(20, 10)), share=0.9))
 
 
 def test_way_back_inside_autocast(folder):
@@ -125,14 +126,14 @@ def test_way_back_inside_autocast(folder):
 
 def test_in_place_ops_and_views(folder):
     def between(net, x):
-        x = F.relu(net.norm(x) * 2, inplace=True)
+        x = net.act(net.norm(x))
         return torch.cat([x[:, :4].mul(3), torch.sigmoid(x[:, 4:])], 1)
 
     class Normed(Net):
         def __init__(self):
             super().__init__(between)
-            self.norm = nn.BatchNorm2d(8)
-    as_predicted(both(folder, lambda: Job(Normed, OPTIMIZERS["momentum"], pictures(20, 10))))
+            self.norm, self.act = nn.BatchNorm2d(8), nn.ReLU(inplace=True)
+    as_predicted(both(folder, lambda: Job(Normed, OPTIMIZERS["momentum"], pictures(20, 10)), share=0.9))
 
 
 def test_accumulated_gradients(folder):
@@ -274,12 +275,12 @@ def test_a_dropped_tensor_that_was_changed_before_is_said(folder):
 
 
 def test_a_model_that_takes_another_way_keeps_all(folder):
-    """The ops are no longer the trace's: nothing is dropped, and it learns the same."""
+    """A module is given what the trace does not have: what it makes is kept, and the model learns the same."""
     class Forked(Cnn):
         other = False
 
         def forward(self, x):
-            return super().forward(torch.sin(x) if self.other else x)
+            return super().forward(x if not self.other else torch.sin(x))
     make = lambda: Job(Forked, OPTIMIZERS["adam"], pictures(20, 10))
     plan = plan_again(folder, make())
     plain, planned = make(), make()
@@ -291,7 +292,7 @@ def test_a_model_that_takes_another_way_keeps_all(folder):
     with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
         for n in range(1, 4):
             planned.step(n)
-    assert same(plain.result(), planned.result()) and run.report.unmatched == 3, run.report.text()
+    assert same(plain.result(), planned.result()), run.report.text()
 
 
 class Chosen(nn.Module):
@@ -300,10 +301,10 @@ class Chosen(nn.Module):
     def __init__(self):
         super().__init__()
         self.rows = nn.ModuleList(nn.Embedding(50, 16) for _ in range(3))
-        self.out, self.order = nn.Linear(16, 50), (0, 1, 2)
+        self.out, self.order, self.tanh = nn.Linear(16, 50), (0, 1, 2), nn.Tanh()
 
     def forward(self, x):
-        return self.out(sum(torch.tanh(self.rows[i](x)) for i in self.order)).transpose(1, 2)
+        return self.out(sum(self.tanh(self.rows[i](x)) for i in self.order)).transpose(1, 2)
 
 
 def test_ops_on_other_tensors_than_the_traces(folder):
@@ -312,5 +313,5 @@ def test_ops_on_other_tensors_than_the_traces(folder):
         def step(self, number):
             self.model.order = (0, 0, 1) if number < 2 else [(0, 1, 0), (1, 2, 2)][number % 2]
             super().step(number)
-    report = both(folder, lambda: Turns(Chosen, OPTIMIZERS["adam"], letters(24)))
+    report = both(folder, lambda: Turns(Chosen, OPTIMIZERS["adam"], letters(24)), share=0.9)
     assert report.ops_again > 0, report.text()

@@ -211,7 +211,7 @@ def test_a_profile_of_the_program_is_let_be(folder):
 
 
 def test_each_pass_of_a_step_is_counted_once(folder):
-    report = both(lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6, recompute="only").report
+    report = both(lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6, "95%", recompute="only").report
     assert report.bytes_again > 0 and report.unmatched == 0, report.text()
 
 

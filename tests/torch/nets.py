@@ -11,12 +11,12 @@ class Cnn(nn.Module):
         self.conv1, self.bn1 = nn.Conv2d(3, width, 3), nn.BatchNorm2d(width)
         self.conv2, self.bn2 = nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width)
         self.conv3, self.drop = nn.Conv2d(width, width, 3, padding=1), nn.Dropout(0.2)
-        self.out = nn.Linear(width * 100, 10)
+        self.out, self.inside, self.relu = nn.Linear(width * 100, 10), nn.ReLU(inplace=True), nn.ReLU()
 
     def forward(self, x):
-        x = F.relu(self.bn1(self.conv1(x)), inplace=True)
-        x = F.relu(self.bn2(self.conv2(x)))
-        x = self.drop(F.relu(self.conv3(x)))
+        x = self.inside(self.bn1(self.conv1(x)))
+        x = self.relu(self.bn2(self.conv2(x)))
+        x = self.drop(self.relu(self.conv3(x)))
         return self.out(F.adaptive_avg_pool2d(x, 10).flatten(1))
 
 
@@ -56,11 +56,11 @@ class Block(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attention = Attention(width, heads, flash)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.drop = nn.Dropout(0.1)
+        self.drop, self.gelu = nn.Dropout(0.1), nn.GELU()
 
     def forward(self, x):
         x = x + self.drop(self.attention(self.norm1(x)))
-        return x + self.drop(self.down(F.gelu(self.up(self.norm2(x)))))
+        return x + self.drop(self.down(self.gelu(self.up(self.norm2(x)))))
 
 
 class Transformer(nn.Module):
@@ -87,12 +87,13 @@ class Unet(nn.Module):
         self.middle = nn.Conv2d(2 * width, 2 * width, 3, padding=1)
         self.up = nn.ConvTranspose2d(2 * width, width, 2, 2)
         self.join, self.out = nn.Conv2d(2 * width, width, 3, padding=1), nn.Conv2d(width, 2, 1)
+        self.relu, self.pool = nn.ReLU(), nn.MaxPool2d(2)
 
     def forward(self, x):
-        a = F.relu(self.down1(x))
-        x = F.relu(self.down2(F.max_pool2d(a, 2)))
-        x = self.up(F.relu(self.middle(x)))
-        return self.out(F.relu(self.join(torch.cat([x, a], 1))))
+        a = self.relu(self.down1(x))
+        x = self.relu(self.down2(self.pool(a)))
+        x = self.up(self.relu(self.middle(x)))
+        return self.out(self.relu(self.join(torch.cat([x, a], 1))))
 
 
 def pictures(size, classes, batch=8, each=False):

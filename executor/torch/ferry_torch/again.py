@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ops that run once more, so that what they made need not be kept.
+"""Modules that run once more, so that what they made need not be kept.
 
-While the model runs forward a mode counts the ops as the recorder did, and notes those that a plan
-will run again: the function, and for each tensor among its arguments which of the trace it is and how
-it lies. Ops run below autograd then as they did the first time, with the same kernels.
+A trace lets those ops run again that are all of a module's call. Behind such a call it is noted what it was
+given: which tensor of the trace, and how it lies. It runs below autograd then as its ops did the first time, with
+the same kernels.
 """
-import contextlib
 import weakref
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import DETACH, FUNCTIONS, beside, detached
 from .errors import Refused
 from .storages import Form, Weak, as_bytes, storage_of, tensors_in
 
@@ -48,46 +45,64 @@ def swapped(thing, act):
 class Lying:
     """An argument that is a tensor of the trace: its number, and how it lies there."""
 
-    __slots__ = ("index", "form")
+    __slots__ = ("index", "form", "grad")
 
     def __init__(self, index, tensor):
-        self.index, self.form = index, Form(tensor)
+        self.index, self.form, self.grad = index, Form(tensor), tensor.requires_grad
+
+    def of(self, raw):
+        """A kernel may be chosen by whether a gradient is wanted."""
+        return self.form.of(raw).requires_grad_(self.grad)
 
 
 def filled(thing, bytes_of):
     """Arguments in the bytes of now. No closure: one that calls itself would hold them for longer."""
     if isinstance(thing, Lying):
-        return thing.form.of(bytes_of(thing.index))
+        return thing.of(bytes_of(thing.index))
     if isinstance(thing, list):
         return [filled(x, bytes_of) for x in thing]
     return {k: filled(x, bytes_of) for k, x in thing.items()} if isinstance(thing, dict) else thing
 
 
-class Call:
-    """One op as it was called. A tensor of one number is kept as it is; of a statistic that only the
-    first run may change, a copy."""
+class ModuleCall:
+    """One call of a module, that it may run once more. What it owns must not have changed by then, but for
+    statistics that only the first run may change: the second has copies of them."""
 
-    def __init__(self, func, args, kwargs, op):
-        self.func, self.made = func, op["compute"]["out"]
-        numbers = iter(op["compute"]["in"])
+    def __init__(self, module, forward, call, args, kwargs):
+        self.module, self.forward, self.call = module, forward, call
+        numbers = iter(call.inputs)
+        self.given = []  # index and tensor, while it is noted
 
         def note(tensor):
-            index = next(numbers)
-            if index in op["side"]:
-                return tensor.detach().clone()
+            index = next(numbers, -1)
+            self.given.append((index, tensor))
             return tensor if index < 0 or tensor.dim() == 0 else Lying(index, tensor)
         self.args, self.kwargs = swapped(list(args), note), swapped(kwargs, note)
+        self.owned = [(p, p._version) for p in module._parameters.values() if p is not None]
 
-    def run(self, bytes_of):
-        """Its results by their numbers, as rows of bytes."""
-        out = self.func(*filled(self.args, bytes_of), **filled(self.kwargs, bytes_of))
-        return {i: as_bytes(t) for i, t in zip(self.made, tensors_in([out], [])) if i >= 0}
+    def run(self, op, bytes_of, follower):
+        """Its result by its number, as a row of bytes."""
+        for p, version in self.owned:
+            if follower.standing:
+                follower.bring_whole(p)
+            if p._version != version:
+                raise RuntimeError(f"a weight of {self.call.module or 'the model'}, which the plan runs again, has been "
+                                   "modified by an inplace operation")
+        buffers, mine = dict(self.module._buffers), self.module._buffers
+        mine.update({key: t if t is None else t.clone() for key, t in buffers.items()})
+        try:
+            out = self.forward(*filled(self.args, bytes_of), **filled(self.kwargs, bytes_of))
+        finally:
+            mine.update(buffers)
+        made, sizes = tensors_in([out], [])[0], follower.plan.tensors
+        index = max((i for i in op["compute"]["out"] if i >= 0), key=lambda i: sizes[i]["bytes"])
+        return {index: as_bytes(made)}
 
 
 class Entry:
     """Ops that a plan runs again before another, and whose place their results take."""
 
-    def __init__(self, number, row, ops):
+    def __init__(self, number, row, ops, tensors):
         self.number, self.before = number, row["before"]
         self.ops, self.replaces = row["ops"], row.get("replaces") or []
         self.needs, made = set(), set()  # needs: from outside
@@ -98,14 +113,30 @@ class Entry:
                               "`ferry solve --for torch` does not")
             self.needs.update(i for i in note["in"] if i >= 0 and i not in made and i not in side)
             made.update(i for i in ops[k]["writes"] if i not in side)
-        self.made = made
+        self.made, self.every = made, frozenset(self.ops)
+        self.given = [i for i in self.needs if not tensors[i]["persistent"]]  # the others are the modules' own
 
 
-@contextlib.contextmanager
-def as_below(device):
-    """As ops ran the first time: below autograd, and behind all that autocast did."""
-    with torch.autocast(device.type, enabled=False), torch.set_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
-        yield
+class Below:
+    """As ops ran the first time: below autograd, and behind all that autocast did. A context of few calls."""
+
+    def __init__(self, device):
+        kind = device.type
+        self.cast = torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else None
+
+    def __enter__(self):
+        if self.cast is not None:
+            self.cast.__enter__()
+        self.before = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(True)
+        self.guard = torch._C._AutoDispatchBelowAutograd()
+        self.guard.__enter__()
+
+    def __exit__(self, *why):
+        self.guard.__exit__(*why)
+        torch._C._set_grad_enabled(self.before)
+        if self.cast is not None:
+            self.cast.__exit__(*why)
 
 
 class Held:
@@ -134,18 +165,19 @@ class Book:
             for i in entry.needs:
                 self.wanted[i] = self.wanted.get(i, 0) + 1
 
-    def note(self, at, func, args, kwargs, out, follower):
-        """Op `at` has run: the plan runs it again, unless it was given other tensors than the trace's."""
-        op = self.plan.ops[at]
-        given, made = tensors_in([args, kwargs], []), tensors_in([out], [])
-        if len(given) != len(op["compute"]["in"]) or not all(
-                self.is_storage_of(i, t, follower)
-                for i, t in zip((*op["compute"]["in"], *op["compute"]["out"]), given + made) if i >= 0):
+    def note(self, at, call, out, follower):
+        """The module with op `at` has run: the plan runs it again, unless it was given other tensors than the trace's."""
+        made = self.plan.ops[at]["compute"]["out"]
+        result = tensors_in([out], [])
+        if len(result) != 1 or len(call.given) != len(call.call.inputs) \
+                or not any(self.is_storage_of(i, result[0], follower) for i in made if i >= 0) \
+                or not all(self.is_storage_of(i, t, follower) for i, t in call.given if i >= 0):
             return
-        self.calls[at] = Call(func, args, kwargs, op)
-        for tensor, i in zip(given, op["compute"]["in"]):
+        self.calls[at] = call
+        for i, tensor in call.given:
             if i >= 0 and self.wanted.get(i) and i not in self.plan.comes:
                 self.held.setdefault(i, {})[at] = Held(tensor)  # of each op: between two a program may change it
+        call.given = None
 
     def is_storage_of(self, index, tensor, follower):
         """A step may call the same ops with other tensors: then what one is given is not what another has made."""
@@ -167,9 +199,9 @@ class Book:
     def can_drop(self, index, content):
         """Is all there to make it again?"""
         entry = self.plan.maker[index]
-        if entry.number in self.over or not all(k in self.calls for k in entry.ops) \
+        if entry.number in self.over or not self.calls.keys() >= entry.every \
                 or not self.has_seen(index, content) or not all(
-                    i in self.held or i in self.contents and self.has_seen(i, self.contents[i]) for i in entry.needs):
+                    i in self.held or i in self.contents and self.has_seen(i, self.contents[i]) for i in entry.given):
             return False
         self.dropped[index] = weakref.ref(content)
         return True
@@ -198,67 +230,18 @@ class Book:
 
     def made_by(self, entry, follower):
         made = {}
-        with as_below(follower.device):
+        with Below(follower.device):
             for k in entry.ops:
-                made.update(self.calls[k].run(lambda index, at=k: made[index] if index in made
-                                              else self.outside(index, at, follower)))
+                made.update(self.calls[k].run(self.plan.ops[k], lambda index, at=k: made[index] if index in made
+                                              else self.outside(index, at, follower), follower))
         return made
 
     def outside(self, index, at, follower):
         """What op `at` was given."""
         if index in self.contents:
             return follower.ensure(self.contents[index], self)
-        slot = follower.standing.get(index)
-        if slot is not None:
-            follower.ensure(slot)
         held = self.held[index][at]
         if held.changed():
             raise RuntimeError(f"{self.plan.tensors[index]['name']}, from which the plan makes others "
                                "again, has been modified by an inplace operation")
         return held.raw
-
-
-class Counter(TorchDispatchMode):
-    """Counts ops as the recorder did, from where the model was called in the recorded step."""
-
-    def __init__(self, follower, wanted):
-        super().__init__()
-        self.follower, self.wanted, self.at, self.quiet = follower, wanted, None, 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if func is DETACH:
-            return detached(func, args, kwargs)
-        if FUNCTIONS[func].marks:
-            return beside(func, args, kwargs)
-        out = func(*args, **kwargs)
-        if self.at is not None and not self.quiet:
-            self.count(FUNCTIONS[func], func, args, kwargs, out)
-        return out
-
-    def count(self, known, func, args, kwargs, out):
-        given = tensors_in([args, kwargs], [])
-        if known.silent or not (self.changes(known, args, kwargs) or self.makes(out, given)):
-            return
-        ops = self.follower.plan.ops
-        if self.at >= len(ops) or ops[self.at]["name"].rsplit(".", 1)[-1] != known.name:
-            self.at = None
-            self.follower.lose()
-            return
-        if self.at in self.wanted:
-            self.follower.book.note(self.at, func, args, kwargs, out, self.follower)
-        self.at += 1
-        self.follower.reach(self.at)
-
-    def changes(self, known, args, kwargs):
-        values = [args[i] if i < len(args) else kwargs.get(key) for i, key in known.changed]
-        return any(t.device.type == self.follower.device.type for t in tensors_in(values, []))
-
-    def makes(self, out, given):
-        """Is any result in a storage of its own, and on the device?"""
-        before = {storage._cdata for storage in map(storage_of, given) if storage is not None}
-        for tensor in tensors_in([out], []):
-            storage = storage_of(tensor) if tensor.device.type == self.follower.device.type else None
-            if storage is not None and storage._cdata not in before and storage.nbytes() > 0:
-                return True
-        return False

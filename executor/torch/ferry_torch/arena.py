@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The host's memory: one block of the planned size, and who lies where in it."""
+import bisect
 
 
 class Room:
@@ -24,17 +25,19 @@ class Arena:
     def __init__(self, lanes, size):
         self.lanes, self.size, self.extra = lanes, size, 0
         self.memory = lanes.arena(size)
-        self.taken = []  # start, end, room
+        self.starts, self.taken = [], []  # of each stretch, in order; start, end, room
 
     def take(self, offset, size):
         end = offset + size
-        meets = [row for row in self.taken if row[0] < end and offset < row[1]]
+        first, last = bisect.bisect_right(self.starts, offset), bisect.bisect_left(self.starts, end)
+        if first and offset < self.taken[first - 1][1]:
+            first -= 1
+        meets = self.taken[first:last]
         if end > self.size or any(room.needed for _, _, room in meets):
             self.extra += size
             return Room(self.lanes.extra(size), [])
-        self.taken = [row for row in self.taken if row not in meets]
         room = Room(self.memory[offset:end], [s for _, _, r in meets for s in r.signals])
-        self.taken.append((offset, end, room))
+        self.starts[first:last], self.taken[first:last] = [offset], [(offset, end, room)]
         return room
 
     def close(self):

@@ -10,7 +10,6 @@ import contextlib
 import functools
 
 import torch
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from . import lanes as all_lanes
 from . import plan as plans
@@ -22,6 +21,7 @@ from .modules import Called, Inside, alone, device_of, refuse_compiled, refuse_s
 from .outside import Before, Whole
 from .pieces import Pieces
 from .report import Report
+from .watch import around_all
 
 
 @contextlib.contextmanager
@@ -50,26 +50,20 @@ class Run:
 
 def hook(follower, model, stack):
     """Everything that the plan is followed through; the stack takes it off again."""
-    def enter(module, inputs):
-        follower.enter_module(module)
-
-    def leave(module, inputs, output):
-        follower.leave_module(module)
-
     if follower.early is not None:
         stack.callback(follower.early.undo)
-    if follower.standing:  # for all modules: a hook of one would be in a copy of it for ever
-        stack.callback(register_module_forward_pre_hook(enter).remove)
-        stack.callback(register_module_forward_hook(leave).remove)
+    if follower.standing:
         back = follower.outside.behind(torch.autograd.backward)
         stack.callback(Called(torch.autograd, "backward", back).undo)
         for owner in (model, follower.optimizer):
             stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
         stack.callback(Whole(follower.bring_whole).undo)
+    around_all(follower, model, stack)
     stack.callback(Inside(model, follower.around_root).undo)
     stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
     stack.callback(follower.outside.end)
-    stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))
+    if follower.everywhere:
+        stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import weakref
 import torch
 
 from . import updates
-from .again import Book, Counter
+from .again import Book
 from .early import Early
 from .errors import Refused
 from .held import Held, changed_in_place
@@ -25,7 +25,9 @@ from .slots import Content, Standing
 from .spill import Beside, Sent, Spill
 from .storages import Form, Watched, is_plain, storage_of
 from .valve import Valve
+from .watch import POP, PUSH, TOP, choose, told_by
 
+PLAIN = torch.Tensor, torch.nn.Parameter  # with a storage, where they are strided
 OUT_OF_MEMORY = torch.cuda.OutOfMemoryError
 
 
@@ -45,27 +47,40 @@ class Follower:
     def __init__(self, model, optimizer, plan, lanes, arena, report):
         self.model, self.optimizer, self.plan = model, optimizer, plan
         self.lanes, self.arena, self.report = lanes, arena, report
-        self.packs, self.unpacks = plan.events("pack"), plan.events("unpack")
+        self.packs = plan.events("pack")
+        self.back_at = {}  # of each pack, the position at which it is asked for first
+        for (at, _), n in zip(plan.events("unpack"), plan.unpacked):
+            self.back_at.setdefault(n, at)
         self.pack_positions = [at for at, _ in self.packs]
         self.pack_content = plan.contents()
         self.last_content = {t: c for (_, t), c in zip(self.packs, self.pack_content)}
         self.first_move = {m.tensor: m for m in plan.moves if m.first}
         self.standing, self.known = {}, Watched()
+        self.moved = {}  # by the parameter's id
         self.device = next(model.parameters()).device
         self.valve = Valve(plan, self.device)
         self.update_at, self.late = updates.positions_of(model, plan), plan.used_late()
         self.find_standing()
         self.outside = Outside(self)
         self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
-        self.book, self.root_at = None, 0
-        self.counter = Counter(self, {k for e in plan.entries for k in e.ops}) if plan.entries else None
+        self.book, self.everywhere = None, self.early is not None  # everywhere: every pack is looked at
         self.actions, self.beside = self.schedule(), None
+        self.choose_calls()
+        self.number, self.inside, self.more = 0, 0, 0  # the step; calls of the model that run; hooks that are on beside those of calls
         self.running = {}  # by thread: modules, each with the weights that it owns
         self.pieces = Pieces(plan, self.update_at, [row[0] for row in self.actions])
         self.start_step()
         self.ended = True  # what is packed before the model is called is no part of a step
 
     # ---- before the first step ----
+
+    def choose_calls(self):
+        """Which packs are looked at, and the calls of modules around them."""
+        wanted = told_by(self.plan, [row[0] for row in self.actions])
+        self.quiet = [n not in wanted and not self.everywhere for n in range(len(self.packs))]
+        self.calls = choose(self.plan, wanted)
+        seen = [n for n, quiet in enumerate(self.quiet) if not quiet]
+        self.valve.hooks = sorted({self.packs[n][0] for n in seen} | {self.back_at[n] for n in seen if n in self.back_at})
 
     def find_standing(self):
         """Weights and optimizer state that the plan moves."""
@@ -115,7 +130,8 @@ class Follower:
     # ---- a step ----
 
     def start_step(self):
-        self.pack_at = self.unpack_at = self.next_action = 0
+        self.pack_at = self.next_action = 0
+        self.number = getattr(self, "number", 0) + 1
         self.reached = -1  # the last position
         self.contents, self.lost, self.ended = {}, False, False
         self.unfinished = {}  # packs of storages of which other parts are still written
@@ -123,7 +139,6 @@ class Follower:
         self.undropped = []  # to be dropped once all is there to make them again
         self.delayed = []  # moves that wait for the end of a module
         self.book = Book(self.plan) if self.plan.entries else None
-        self.root_at = 0
         self.beside = None  # hooks for what is not the plan's
         for slot in self.standing.values():
             slot.until = 0
@@ -141,24 +156,30 @@ class Follower:
                 self.lost = True
                 self.report.other += 1
 
-    def around_root(self, inputs):
-        self.enter_root(inputs)
-        return contextlib.nullcontext() if self.counter is None else self.counting()
-
     @contextlib.contextmanager
-    def counting(self):
-        """The model runs forward: ops are counted, from where it was called in the recorded step."""
-        roots = self.plan.roots()
-        if self.lost or self.root_at >= len(roots) or not torch.is_grad_enabled():
-            yield
-            return
-        self.counter.at = roots[self.root_at]
-        self.root_at += 1
+    def around_root(self, inputs):
+        """In a step that is not the trace's all that is saved is looked at."""
+        self.enter_root(inputs)
+        self.inside += 1
+        if self.lost and torch.is_grad_enabled():
+            self.look_everywhere()
         try:
-            with self.counter:
-                yield
+            yield
         finally:
-            self.counter.at = None
+            self.inside -= 1
+            while self.more and not self.inside:
+                self.more -= 1
+                POP()
+
+    def look_everywhere(self):
+        if self.inside and not self.more and not self.everywhere and TOP() in (None, (self.pack, self.unpack)):
+            self.more += 1
+            PUSH(self.pack, self.unpack)
+
+    def note_call(self, call, noted, out):
+        for k in call.makes:
+            self.book.note(k, noted, out, self)
+        self.reach(call.ends)
 
     def reach(self, position):
         """Everything that the plan has up to here."""
@@ -169,7 +190,8 @@ class Follower:
             _, action, what = self.actions[self.next_action]
             self.next_action += 1
             action(what)
-        self.let_go_of_ended()
+        if self.leaving:
+            self.let_go_of_ended()
         if self.leaving and self.valve.is_tight(position):
             self.let_go_of_all()
         for index in self.undropped and self.undropped[:]:
@@ -180,6 +202,7 @@ class Follower:
         """The step is not the trace's: from here on nothing leaves."""
         self.lost = True
         self.report.unmatched += 1
+        self.look_everywhere()
 
     def release(self, outs):
         """The op here waits for so many copies out: their sources may go."""
@@ -259,29 +282,26 @@ class Follower:
     # ---- saved tensors ----
 
     def pack(self, tensor):
-        if self.counter is None:
-            return self.pack_any(tensor)
-        self.counter.quiet += 1
-        try:
-            return self.pack_any(tensor)
-        finally:
-            self.counter.quiet -= 1
-
-    def pack_any(self, tensor):
-        if tensor.device.type != self.device.type or tensor.dim() == 0 \
-                or storage_of(tensor) is None:
+        """What nothing depends on is a row of its bytes, its version and its number."""
+        if tensor.dim() == 0 or tensor.device.type != self.device.type \
+                or type(tensor) not in PLAIN and storage_of(tensor) is None or tensor.layout is not torch.strided:
             return Held(tensor, None)
+        order = self.pack_at
+        if not self.lost and not self.ended and order < len(self.quiet) and self.quiet[order]:
+            self.pack_at = order + 1
+            return tensor if tensor.is_leaf else tensor.detach(), tensor._version
         packed = self.pack_known(tensor)
         if self.early is not None and isinstance(packed, Held):
             self.early.keep(storage_of(tensor)._cdata, packed)
         return packed
 
     def pack_known(self, tensor):
-        standing = self.known.find(storage_of(tensor))
+        storage = storage_of(tensor)
+        standing = self.known.find(storage) if self.standing else None
         if self.lost or self.ended:
             return self.pack_beside(tensor, standing)
         order = self.pack_at
-        if order >= len(self.packs) or not self.fits(tensor, self.packs[order][1]):
+        if order >= len(self.packs) or not self.fits(storage, standing, self.packs[order][1]):
             self.lose()
             return self.pack_beside(tensor, standing)
         self.pack_at += 1
@@ -289,12 +309,12 @@ class Follower:
         self.reach(position)
         if standing is not None or index not in self.plan.comes or not is_plain(tensor):
             self.report.kept += 1
-            return Held(tensor, index, standing)
+            return Held(tensor, (self.number, order), standing)
         if self.pack_content[order] != self.last_content[index]:
-            packed = Packed(None, tensor, index, self.book)
+            packed = Packed(None, tensor, (self.number, order), self.book)
             self.unfinished.setdefault(index, []).append(weakref.ref(packed))
             return packed
-        return self.pack_moved(tensor, index)
+        return self.pack_moved(tensor, index, order)
 
     def pack_beside(self, tensor, standing):
         """The plan has made no room for it."""
@@ -307,13 +327,12 @@ class Follower:
         self.report.beside_bytes += self.beside.room.sent - before
         return packed
 
-    def fits(self, tensor, index):
+    def fits(self, storage, standing, index):
         """What the trace has not, as a tensor without bytes, is anything."""
-        standing = self.known.find(storage_of(tensor))  # a function of the program's own saves behind its ops
-        size = storage_of(tensor).nbytes() if standing is None else standing.size
+        size = storage.nbytes() if standing is None else standing.size
         return index < 0 or size == self.plan.tensors[index]["bytes"]
 
-    def pack_moved(self, tensor, index):
+    def pack_moved(self, tensor, index, order):
         held = self.contents.get(index)
         content = held() if held is not None else None
         if content is None:
@@ -323,8 +342,9 @@ class Follower:
             self.lose()
             return self.pack_beside(tensor, None)
         self.report.followed += 1
-        self.let_go_of_ended()
-        return Packed(content, tensor, index, self.book)
+        if self.leaving:
+            self.let_go_of_ended()
+        return Packed(content, tensor, (self.number, order), self.book)
 
     def first_content(self, tensor, index):
         move = self.first_move.get(index)
@@ -347,6 +367,10 @@ class Follower:
                 self.report.followed += 1
 
     def unpack(self, packed):
+        if type(packed) is tuple:
+            if packed[0]._version != packed[1]:
+                raise changed_in_place(packed[1], packed[0]._version)
+            return packed[0]
         if self.early is not None:
             self.early.look()
         if isinstance(packed, Sent):
@@ -368,12 +392,11 @@ class Follower:
             packed.look()
         return packed.tensor
 
-    def meet_unpack(self, index):
-        if self.unpack_at >= len(self.unpacks) or self.unpacks[self.unpack_at][1] != index:
-            self.lose()
-            return
-        self.unpack_at += 1
-        self.reach(self.unpacks[self.unpack_at - 1][0])
+    def meet_unpack(self, order):
+        """A graph of a step before says nothing of this one."""
+        number, order = order
+        if number == self.number and order in self.back_at:
+            self.reach(self.back_at[order])
 
     # ---- modules and the optimizer ----
 
@@ -440,9 +463,7 @@ class Follower:
         at = [self.update_at[id(p)] for p in parameters if id(p) in self.update_at]
         for position in at[:1]:
             self.reach(position)
-        slots = [self.known.find(storage_of(t)) for p in parameters
-                 for t in (p, *updates.state_of(self.optimizer, p).values())]
-        slots = [slot for slot in slots if slot is not None]
+        slots = [slot for p in parameters for slot in self.slots_of(p)]
         for slot in slots:
             self.ensure(slot)
         updates.step_of(self.optimizer, group, *parameters)
@@ -450,6 +471,14 @@ class Follower:
             slot.changed()
         for position in at[-1:]:
             self.reach(position + 1)
+
+    def slots_of(self, p):
+        """What of the parameter and its state the plan moves."""
+        found = self.moved.get(id(p))
+        if found is None:
+            slots = [self.known.find(storage_of(t)) for t in (p, *updates.state_of(self.optimizer, p).values())]
+            found = self.moved[id(p)] = [slot for slot in slots if slot is not None]
+        return found
 
     def update_early(self, group, p):
         self.update(group, p)

@@ -37,9 +37,11 @@ def refuse_script(model):
 
 
 class Stack:
-    """Hooks on every module that keep a stack of those that run. `undo` takes them off."""
+    """Hooks on every module that keep a stack of those that run, and say when one begins and ends. `undo` takes them
+    off."""
 
-    def __init__(self, model):
+    def __init__(self, model, begins, ends):
+        self.begins, self.ends = begins, ends
         self.names = [""]
         self.modules = []
         self.called = [False]  # has it called another one?
@@ -49,19 +51,23 @@ class Stack:
                 self.watch(name, module)
 
     def watch(self, name, module):
-        def enter(module, inputs):
+        def enter(module, inputs, options):
             self.names.append(name)
             self.modules.append(module)
             self.called[-1] = True
             self.called.append(False)
+            if name:  # of the model itself its caller tells
+                self.begins(name, inputs, options)
 
         def leave(module, inputs, output):
+            if name:
+                self.ends(name, output)
             if self.modules and self.modules[-1] is module:
                 self.names.pop()
                 self.modules.pop()
                 self.called.pop()
 
-        self.handles.append(module.register_forward_pre_hook(enter))
+        self.handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
         self.handles.append(module.register_forward_hook(leave))
 
     @property

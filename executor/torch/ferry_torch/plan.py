@@ -77,7 +77,7 @@ class Plan:
         self.predicted = plan.get("predicted") or {}
         self.budget = plan["budget_bytes"]
         self.refuse_rewrites()
-        self.entries = [Entry(n, row, self.ops) for n, row in enumerate(plan.get("recompute") or [])]
+        self.entries = [Entry(n, row, self.ops, self.tensors) for n, row in enumerate(plan.get("recompute") or [])]
         self.steps = Steps(len(self.ops), self.entries)
         self.moves, self.host_bytes = [], 0
         self.read_moves()
@@ -104,12 +104,20 @@ class Plan:
                 self.maker.setdefault(i, entry)
         free, first_back = self.let_go(), self.first_back()
         for i, entry in self.maker.items():
-            if first_back.get(i, -1) < entry.before:
-                continue  # it is back before, and stays
+            if first_back.get(i, -1) < entry.before or not self.gives(entry, i):
+                continue  # it is back before, or beside what a module gives, and stays
             at = max([free.get(i, -1)] + [k for k in self.uses.get(i, []) if k < entry.before]) + 1
             readers = [e.before for e in self.entries[:entry.number] if i in e.needs]
             behind = bool(readers) and max(readers) >= at
             self.drops.append((max([at] + readers), behind, i))
+
+    def gives(self, entry, tensor):
+        """Is it the largest of what its op makes, which the module gives back?"""
+        for k in entry.ops:
+            made = [i for i in self.ops[k]["compute"]["out"] if i >= 0]
+            if tensor in made:
+                return self.tensors[tensor]["bytes"] == max(self.tensors[i]["bytes"] for i in made)
+        return True  # that is refused
 
     def first_back(self):
         found = {}
@@ -223,6 +231,16 @@ class Plan:
         """How many ops were over each time that the model was called."""
         return (self.ops[0]["compute"] or {}).get("roots", [])
 
+    @property
+    def calls(self):
+        """Of modules, in the order in which they began."""
+        return (self.ops[0]["compute"] or {}).get("calls", [])
+
+    @property
+    def unpacked(self):
+        """The pack that each unpack asks for."""
+        return (self.ops[0]["compute"] or {}).get("unpacked", [])
+
     def used_late(self):
         return set((self.ops[0]["compute"] or {}).get("late", []))
 
@@ -237,8 +255,8 @@ def check(plan):
         if i not in free or i not in first_back or at > plan.maker[i].before:
             raise Refused(f"the plan drops {plan.tensors[i]['name']}, which the program holds or "
                           "autograd does not; `ferry solve --for torch` does not")
-    if plan.entries and not plan.roots():
-        raise Refused("the trace does not say where the model was called; record the step again")
+    if not plan.calls and (plan.entries or plan.moves):
+        raise Refused("the trace does not say where modules were called; record the step again")
     for move in plan.moves:
         row = plan.tensors[move.tensor]
         if row["persistent"]:

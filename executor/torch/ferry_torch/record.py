@@ -23,21 +23,30 @@ from .errors import Refused
 from .modules import Inside, Stack, alone, device_of, refuse_script, signature
 from .recorder import Recorder
 from .spill import Aboard, Ashore
-from .storages import Form, as_bytes, is_plain, storage_of
+from .storages import Form, as_bytes, is_plain, storage_of, tensors_in
 
 
 class Kept:
     """A saved tensor: the copy of its storage, and how it lies there."""
 
-    __slots__ = ("entry", "copy", "form", "place", "stale", "begun", "__weakref__")
+    __slots__ = ("entry", "copy", "form", "place", "stale", "number", "__weakref__")
 
-    def __init__(self, entry, copy, form, place, begun):
-        self.entry, self.copy, self.form, self.place, self.begun = entry, copy, form, place, begun
+    def __init__(self, entry, copy, form, place, number):
+        self.entry, self.copy, self.form, self.place, self.number = entry, copy, form, place, number
         self.stale = False
         entry.saved.append(weakref.ref(self))
 
     def __del__(self):
         self.entry.fallen.append(self.entry)
+
+
+class CallSeen:
+    """One call of a module: its first and its last pack and op, what it was given and what it gave."""
+
+    def __init__(self, name, first, begins, inputs):
+        self.name, self.first, self.begins, self.inputs = name, first, begins, inputs
+        self.end = self.ends = self.output = None
+        self.leaf = False  # it calls no other one
 
 
 class Recording:
@@ -56,6 +65,8 @@ class Recording:
         self.copies, self.guarded, self.loose, self.late = {}, set(), set(), set()
         self.back_place = ""
         self.fresh, self.fresh_at = set(), 0  # what autograd has asked for last, and how many ops were over then
+        self.packs, self.unpacked = 0, []  # packs since the model was called; of each unpack, its pack
+        self.calls, self.open = [], []  # of modules, in the order in which they began; those that run
         self.roots = []  # how many ops were over when the model was called
         self.clock = clocks.choose(self.device, device)
         fake = next((p for p in model.parameters() if type(p).__name__ == "FakeTensor"), None)
@@ -72,7 +83,7 @@ class Recording:
         is packed."""
         stack = contextlib.ExitStack()
         self.know_all()
-        self.stack = Stack(self.model)
+        self.stack = Stack(self.model, self.begin_call, self.end_call)
         stack.callback(self.stack.undo)
         stack.callback(Inside(self.model, self.around_root).undo)
         if self.optimizer is not None:
@@ -113,9 +124,13 @@ class Recording:
 
     # ---- what the hooks say ----
 
+    @contextlib.contextmanager
     def around_root(self, inputs):
         self.on_root(inputs)
-        return self.recorder.inside_model()
+        self.begin_call("", inputs[0], inputs[1])
+        with self.recorder.inside_model():
+            yield
+        self.end_call("", [])
 
     def on_root(self, inputs):
         self.recorder.phase = "forward"
@@ -156,13 +171,15 @@ class Recording:
             return tensor
         begun = bool(self.roots)  # a follower looks from the first call of the model on
         entry.before |= not begun
+        entry.bare |= not self.open
+        number, self.packs = (self.packs if begun else -1), self.packs + begun
         r.waiting["pack"].append((entry.index, begun))
         if entry.persistent or entry.born is not None or not can_copy(tensor):
-            kept = Kept(entry, None, tensor.data, self.stack.name, begun)
+            kept = Kept(entry, None, tensor.data, self.stack.name, number)
             if self.early is not None:
                 self.early.keep(storage_of(tensor)._cdata, kept)
             return kept
-        return Kept(entry, self.copy_of(tensor, entry), Form(tensor), self.stack.name, begun)
+        return Kept(entry, self.copy_of(tensor, entry), Form(tensor), self.stack.name, number)
 
     def copy_of(self, tensor, entry):
         """One copy of each content of a storage."""
@@ -197,7 +214,10 @@ class Recording:
         if self.fresh_at != len(r.ops):
             self.fresh, self.fresh_at = set(), len(r.ops)
         self.fresh.add(kept.entry.index)
-        r.waiting["unpack"].append((kept.entry.index, kept.begun))
+        begun = kept.number >= 0
+        r.waiting["unpack"].append((kept.entry.index, begun))
+        if begun:
+            self.unpacked.append(kept.number)
         if kept.copy is None:
             return kept.form
         if kept.stale:
@@ -205,6 +225,28 @@ class Recording:
                                f"modified by an inplace operation: {kept.entry.name}")
         with torch.no_grad(), r.unwatched():
             return kept.form.of(kept.copy.back())
+
+    # ---- calls of modules ----
+
+    def begin_call(self, name, inputs, options):
+        if not torch.is_grad_enabled():
+            return
+        call = CallSeen(name, self.packs, len(self.recorder.ops), self.entries_of([inputs, options]))
+        self.calls.append(call)
+        self.open.append(call)
+
+    def end_call(self, name, output):
+        """Those that it had called and that raised something have no end."""
+        if all(call.name != name for call in self.open):
+            return
+        while self.open[-1].name != name:
+            self.open.pop()
+        call = self.open.pop()
+        call.end, call.ends, call.output = self.packs, len(self.recorder.ops), self.entries_of([output])
+        call.leaf = self.calls[-1] is call
+
+    def entries_of(self, things):
+        return [None if t.dim() == 0 else self.recorder.entry_of(t, make=False) for t in tensors_in(things, [])]
 
     # ---- the optimizer ----
 

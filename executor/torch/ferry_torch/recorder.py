@@ -20,6 +20,7 @@ class Entry:
     def __init__(self, index, name, size, kind, fallen):
         self.index, self.name, self.bytes, self.kind = index, name, size, kind
         self.fallen = fallen  # where it is put when autograd gives up what it keeps of it
+        self.bare = False  # was it saved where no module ran?
         self.before = False  # was it saved before the model was called?
         self.apart = False  # nobody but autograd has it, so nobody looks
         self.persistent = kind in ("parameter", "optimizer")

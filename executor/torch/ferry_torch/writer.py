@@ -4,6 +4,8 @@ from .errors import Refused
 from .timing import alike, without_recorder
 
 LEAST = 1 << 20
+MANY = 256  # a weight that is a smaller part of all of them stays: its copies take the host longer than they are worth
+SMALL = 32  # so much smaller than the result is what an op may make beside it, and be run by a module
 
 
 def finish(recording, name):
@@ -81,27 +83,59 @@ def op_row(op, ns, number, recording):
 def annotate(ops, used, recording, number):
     """What only this executor asks for: where tensors are packed and unpacked, from when on only
     autograd holds them, and which weights a module brings back by itself."""
+    whole = run_by_modules(recording)
     for row, op in zip(ops, recording.recorder.ops):
         note = {"kind": "torch"}
         for key, events in op.notes.items():
             seen = [number.get(i, -1) for i, begun in events if begun or not recording.roots]
             if seen:
                 note[key] = seen
-        if op.again is not None and row.get("writes"):
+        if op.again is not None and row.get("writes") and op in whole:
             for key, entries in zip(("in", "out"), op.again):
                 note[key] = [-1 if e is None else number.get(e.index, -1) for e in entries]
         row["compute"] = note
     for entry in used:
         if entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent \
-                and entry.bytes >= least_of(recording) and not (entry.before and recording.roots):
+                and entry.bytes >= least_of(recording) and not (entry.before and recording.roots) \
+                and not (entry.bare and recording.order is None):
             ops[entry.let_go - 1]["compute"].setdefault("free", []).append(number[entry.index])
     ops[0]["compute"]["roots"] = recording.roots
+    ops[0]["compute"]["unpacked"] = recording.unpacked
+    ops[0]["compute"]["calls"] = [
+        [call.name, call.first, call.end, call.begins, call.ends,
+         [-1 if e is None else number.get(e.index, -1) for e in call.inputs]]
+        for call in recording.calls if call.end is not None]
     if recording.order:
         ops[0]["compute"]["order"] = recording.order
     ops[0]["compute"]["leave"] = sorted(number[i] for i in may_leave(recording) if i in number)
     late = sorted(number[i] for i in recording.late if i in number)
     if late:
         ops[0]["compute"]["late"] = late
+
+
+def run_by_modules(recording):
+    """The ops that one call of a module makes again: the only one in it that makes anything, from what the module was
+    given and what it owns, and nothing large but what it gave back."""
+    found = set()
+    for call in recording.calls:
+        ops = recording.recorder.ops[call.begins:call.ends] if call.leaf else []
+        makers = [op for op in ops if op.again is not None]
+        if len(makers) == 1 and len(call.output) == 1 and makes_all(makers[0], call) \
+                and all(op is makers[0] or writes_own(op, recording.recorder.entries) for op in ops):
+            found.add(makers[0])
+    return found
+
+
+def makes_all(op, call):
+    given, made = op.again
+    aside = sum(e.bytes for e in made if e is not None and e is not call.output[0])
+    return call.output[0] in made and call.output[0] is not None and aside * SMALL <= call.output[0].bytes \
+        and all(e is None or e.persistent or e in call.inputs for e in given)
+
+
+def writes_own(op, entries):
+    """Statistics of the module."""
+    return all(entries[i].persistent for i in op.writes)
 
 
 def least_of(recording):
@@ -117,7 +151,8 @@ def may_leave(recording):
     weights = [i for i in recording.guarded if i not in recording.loose]
     entries = recording.recorder.entries
     wanted = weights + [e.index for e in entries if e.kind == "optimizer" and e.index not in recording.loose]
-    return [i for i in wanted if entries[i].bytes >= least_of(recording)]
+    least = max(least_of(recording), sum(e.bytes for e in entries if e.kind in ("parameter", "optimizer")) // MANY)
+    return [i for i in wanted if entries[i].bytes >= least]
 
 
 def detail(recording):
