@@ -22,9 +22,6 @@ tests_programs_habits_LDADD = $(USERS_LIBS)
 tests_programs_lstm_LDADD = $(USERS_LIBS)
 tests_programs_images_LDADD = $(USERS_LIBS)
 tests_programs_mlp_LDADD = $(USERS_LIBS)
-tests_programs_player_SOURCES = \
-  tests/programs/player.c \
-  tests/programs/player.h
 tests_programs_player_LDADD = tests/programs/libgpu.a $(CORE_LIBS)
 tests_programs_player_LDFLAGS = -rdynamic
 tests_programs_questions_LDADD = $(USERS_LIBS)
@@ -38,6 +35,7 @@ EXTRA_DIST += \
   tests/programs/kernels.c \
   tests/programs/kernels.cu \
   tests/programs/kernels.h \
+  tests/programs/player.h \
   tests/programs/player_kernels.c
 programs: all $(USERS_CODE) tests/fake_cupti.so
 soak: run-perturbed

@@ -1,1 +1,0 @@
-/usr/share/aclocal/ltversion.m4

@@ -1,1 +1,0 @@
-/usr/share/aclocal/lt~obsolete.m4
