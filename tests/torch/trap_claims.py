@@ -276,10 +276,10 @@ def test_refusals(folder):
         job.step(3)
     refused(lambda: follow(trace=other), "another trace")
     refused(lambda: follow(plan=path), "not a plan")
-    with open(plan) as file:
-        whole = json.load(file)
-    for change, words in (({"sections": [{"ops": [0, 1], "parts": 2}]}, "sections"),
-                          ({"order": [1, 1, 0, 1]}, "another order"),
+    whole = plans.load(plan).walk.json
+    first, second, *others = whole["ops"]
+    for change, words in (({"ops": [{**first, "batch": [0, 1]}, second, *others]}, "sections"),
+                          ({"ops": [{**first, "of": 1}, {**second, "of": 0}, *others]}, "another order"),
                           ({"moves": [dict(whole["moves"][0], of=2)]}, "parts")):
         changed = os.path.join(folder, "changed.json")
         with open(changed, "w") as file:
@@ -381,10 +381,14 @@ def test_one_of_a_group_may_be_over_before_it_moves(folder):
     waits = max((t for t in free.keys() & back.keys() if free[t] < back[t]), key=free.get)
     over = next(t for t, uses in read.uses.items() if uses[-1] < free[waits] and not read.tensors[t]["persistent"]
                 and read.tensors[t]["dies_after"] is None)
-    move = {"unit": len(read.tensors), "out_after": free[waits], "in_before": back[waits], "host_offset": 0}
+    move = {"tensors": [over, waits], "part": 0, "of": 1, "bytes": 0, "unit_offset": 0, "host_offset": 0, "clean": False,
+            "out_after": free[waits], "in_before": back[waits]}
+    copy = {"index": 0, "position": 0, "granules": [], "behind": {"op": free[waits], "steps_ago": 0}}
+    walk = read.walk.json
+    items = [{**copy, "queue": queue, "waits": [{"queue": awaited, "position": position, "steps_ago": 0}]}
+             for queue, awaited, position in (("out", "op", free[waits]), ("in", "out", 0))]
     with open(plan, "w") as file:
-        json.dump({**read.json, "groups": [[over, waits]], "moves": [move], "out_order": [0], "in_order": [0],
-                   "op_waits": []}, file)
+        json.dump({**walk, "moves": [move], "items": walk["items"] + items}, file)
     with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
         plain.step(3), planned.step(3)
     assert same(plain.result(), planned.result()) and run.report.followed > 0 == run.report.late, run.report.text()

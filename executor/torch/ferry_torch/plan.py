@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A ferry plan, read for this executor: which storage leaves and comes back where."""
+"""A plan's walk (docs/formats.md), read for this executor: which storage leaves and comes back where."""
 import glob
+import json
 import os
 
+from . import tool
 from . import trace as traces
 from .again import Entry
 from .errors import Refused
-
-MOVE = {"unit": None, "part": 0, "of": 1, "out_after": None, "in_before": None, "in_ops": None,
-        "in_outs": None, "clean": False, "host_offset": 0}
 
 
 class Move:
@@ -17,28 +16,55 @@ class Move:
     __slots__ = ("tensor", "out_after", "in_before", "trigger", "clean", "offset", "outs", "frees",
                  "behind_copy", "first", "last", "keeps")
 
-    def __init__(self, tensor, row, steps, trigger, offset):
-        self.tensor, self.trigger, self.offset = tensor, trigger, offset
+    def __init__(self, tensor, row, steps, copies, offset):
+        self.tensor, self.offset = tensor, offset
         self.out_after, self.in_before = steps.behind(row["out_after"]) - 1, steps.before(row["in_before"])
         self.clean = row["clean"]
         self.behind_copy = steps.is_copy(row["out_after"])
-        self.outs = None  # how many copies out have been made with this one
-        self.frees = row["in_outs"]  # how many must be over before it comes back
+        self.outs = copies.outs  # how many copies out have been made with this one; None: it is clean
+        self.frees = copies.frees  # how many must be over before it comes back
+        self.trigger = copies.trigger  # the position at which its copy in may start
         self.first = self.last = True  # of those of the tensor
         self.keeps = self.clean  # does the host's copy serve once more?
+
+
+class Copies:
+    """Of one move: what the walk says of its copies out and in."""
+
+    def __init__(self, walk, row, out, back, steps):
+        self.outs = None if out is None else out["position"] + 1
+        own = None if out is None else (out["position"], int(row["in_before"] <= row["out_after"]))
+        others = [(w["position"], w["steps_ago"]) for w in back["waits"] if w["queue"] == "out"]
+        if own in others:
+            others.remove(own)
+        self.frees = max((walk.count(*w) for w in others), default=None)
+        self.trigger = steps.before(back["behind"]["op"] + 1)
+
+
+class Walk:
+    """The items of each queue, by the index of their op or move."""
+
+    def __init__(self, walk):
+        self.items = {queue: {row["index"]: row for row in walk["items"] if row["queue"] == queue}
+                      for queue in ("op", "out", "in")}
+        self.json = walk
+
+    def count(self, position, steps_ago):
+        """So many copies out of this step have ended."""
+        return position + 1 - steps_ago * len(self.items["out"])
+
+    def op_waits(self):
+        """Ops, and how many copies out each waits for."""
+        return [(k, self.count(w["position"], w["steps_ago"])) for k, row in self.items["op"].items()
+                for w in row["waits"] if w["queue"] == "out"]
 
 
 class Steps:
     """The ops of the plan's own step, in which some run again: what each is in the trace's."""
 
-    def __init__(self, n_ops, entries):
-        self.rows = []  # op of the trace, of a copy the one that it stands before; is it a copy
-        at = 0
-        for entry in entries:
-            self.rows += [(k, False) for k in range(at, entry.before)]
-            self.rows += [(entry.before, True)] * len(entry.ops)
-            at = entry.before
-        self.rows += [(k, False) for k in range(at, n_ops)]
+    def __init__(self, n_ops, walk):
+        self.rows = [(walk["remakes"][op["remake"]]["before"], True) if "remake" in op else (op["of"], False)
+                     for op in walk["ops"]]  # op of the trace, of a copy the one that it stands before; is it a copy
         self.n_ops = n_ops
 
     def __len__(self):
@@ -70,28 +96,31 @@ def inputs_of(trace):
 class Plan:
     """Moves and waits in positions of the trace: position p is before op p."""
 
-    def __init__(self, plan, trace):
+    def __init__(self, walk, trace):
         self.tensors, self.ops = traces.tensors_and_ops(trace)
         self.inputs, self.uses = inputs_of(trace), self.uses_of_all()
-        self.json = plan
-        self.predicted = plan.get("predicted") or {}
-        self.budget = plan["budget_bytes"]
+        self.walk = Walk(walk)
+        self.predicted = walk.get("predicted") or {}
+        self.budget = walk["budget_bytes"]
         self.refuse_rewrites()
-        self.entries = [Entry(n, row, self.ops, self.tensors) for n, row in enumerate(plan.get("recompute") or [])]
-        self.steps = Steps(len(self.ops), self.entries)
+        self.entries = [Entry(n, row, self.ops, self.tensors) for n, row in enumerate(walk["remakes"])]
+        self.steps = Steps(len(self.ops), walk)
         self.moves, self.host_bytes = [], 0
         self.read_moves()
         self.find_drops()
         self.comes = set(self.maker) | {m.tensor for m in self.moves
                                         if not self.tensors[m.tensor]["persistent"]}
         self.waits = {}
-        for row in traces.rows(plan.get("op_waits") or [], ("op", "outs")):
-            at = self.steps.before(row["op"])
-            self.waits[at] = max(row["outs"], self.waits.get(at, row["outs"]))
+        for op, outs in self.walk.op_waits():
+            at = self.steps.before(op)
+            self.waits[at] = max(outs, self.waits.get(at, outs))
 
     def refuse_rewrites(self):
-        for key, what in (("sections", "cuts ops into sections"), ("order", "runs ops in another order")):
-            if self.json.get(key):
+        ops = self.walk.json["ops"]
+        order = [op["of"] for op in ops if "remake" not in op]
+        for found, what in ((any("batch" in op for op in ops), "cuts ops into sections"),
+                            (order != sorted(order), "runs ops in another order")):
+            if found:
                 raise Refused(f"the plan {what}, which PyTorch cannot do; "
                               "`ferry solve --for torch` makes one without")
 
@@ -126,24 +155,18 @@ class Plan:
         return found
 
     def read_moves(self):
-        rows = [traces.filled(row, MOVE) for row in traces.rows(self.json.get("moves") or [], MOVE)]
-        groups = self.json.get("groups") or []
-        n_tensors = len(self.tensors) + sum(len(entry.made) for entry in self.entries)
-        for row in rows:
+        tensors, outs = self.walk.json["tensors"], self.walk.items["out"]
+        for number, row in enumerate(self.walk.json["moves"]):
             if row["of"] > 1:
-                raise Refused(f"the plan moves {self.name(row['unit'])} in {row['of']} parts, and "
+                raise Refused(f"the plan moves {self.name(row['tensors'])} in {row['of']} parts, and "
                               "PyTorch only whole storages; `ferry solve --for torch` does so")
-        triggers = self.triggers(rows)
-        outs = {m: i + 1 for i, m in enumerate(self.json.get("out_order") or [])}
-        for number, row in enumerate(rows):
+            copies = Copies(self.walk, row, outs.get(number), self.walk.items["in"][number], self.steps)
             offset = row["host_offset"]
-            unit = row["unit"]
-            for t in [unit] if unit < n_tensors else groups[unit - n_tensors]:
-                if t >= len(self.tensors):
+            for t in row["tensors"]:
+                if tensors[t].get("remade"):
                     raise Refused("the plan moves what it made again, which is not followed; "
                                   "`ferry solve --for torch` makes one without")
-                move = Move(t, row, self.steps, triggers[number], offset)
-                move.outs = outs.get(number)
+                move = Move(t, row, self.steps, copies, offset)
                 offset += -(-self.tensors[t]["bytes"] // 512) * 512
                 self.host_bytes = max(self.host_bytes, offset)
                 if self.is_there(t, move):
@@ -177,30 +200,8 @@ class Plan:
         for tensor, move in at.items():
             move.keeps = first[tensor].clean
 
-    def name(self, unit):
-        return self.tensors[unit]["name"] if unit < len(self.tensors) else "a group"
-
-    def triggers(self, rows):
-        """The position at which each copy in may start, never before that of the one before it in
-        the queue. Positions below 0 count from the end of the step before."""
-        outs = self.json.get("out_order") or []
-        found, last = {}, -(1 << 62)
-        for m in self.json.get("in_order") or []:
-            row = rows[m]
-            wraps = row["in_before"] <= row["out_after"]
-            at = row["out_after"] + 1 - (len(self.steps) if wraps else 0)
-            if row["in_ops"] is not None:
-                at = max(at, row["in_ops"])
-            if row["in_outs"] is not None:
-                at = max(at, self.out_position(rows, outs, row["in_outs"]))
-            last = max(last, at)
-            found[m] = self.steps.before(last if last > 0 else max(0, len(self.steps) + last))
-        return found
-
-    def out_position(self, rows, outs, count):
-        """Behind how many ops so many copies out of the step have begun."""
-        step, number = divmod(count - 1, len(outs))
-        return rows[outs[number]]["out_after"] + 1 + step * len(self.steps)
+    def name(self, tensors):
+        return self.tensors[tensors[0]]["name"] if len(tensors) == 1 else "a group"
 
     def events(self, kind):
         """Position and tensor of each pack or unpack, in order."""
@@ -281,18 +282,22 @@ def find_trace(plan, path):
             continue
         if isinstance(found, dict) and found.get("format") == "ferry-trace/1" \
                 and traces.digest(found) == plan["trace"]:
-            return found
+            return name
     raise Refused(f"no trace beside {path} is the one that it plans; say follow (..., trace=FILE)")
 
 
 def load(path, trace=None):
+    """A plan, of which ferry makes the walk, or a walk that was made before."""
     plan = traces.load(path)
-    if not isinstance(plan, dict) or plan.get("format") != "ferry-plan/1":
+    form = plan.get("format") if isinstance(plan, dict) else None
+    if form not in ("ferry-plan/1", "ferry-walk/1"):
         raise Refused(f"{path} is not a plan of ferry")
-    found = find_trace(plan, path) if trace is None else traces.load(trace)
+    trace_path = find_trace(plan, path) if trace is None else trace
+    found = traces.load(trace_path)
     if traces.digest(found) != plan["trace"]:
         raise Refused(f"{path} is a plan for another trace than {trace}; solve it for this one")
-    read = Plan(plan, found)
+    walk = plan if form == "ferry-walk/1" else json.loads(tool.ferry("export", trace_path, path, "--walk", "-"))
+    read = Plan(walk, found)
     if any(op["compute"] is None or op["compute"].get("kind") != "torch" for op in read.ops):
         raise Refused(f"the trace of {path} was not recorded by ferry_torch, "
                       "which notes where tensors are saved; record it again")
