@@ -18,7 +18,7 @@ bool coding_is_packed (const void *data, int64_t size) {
 
 bool coding_too_large (int64_t limit_bytes, error *err) {
   char limit[UNITS_TEXT];
-  return error_set (err, ERR_input, "the file is larger than %s when decompressed",
+  return error_set (err, ERR_too_large, "the file is larger than %s when decompressed",
                     units_bytes (limit, limit_bytes));
 }
 

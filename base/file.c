@@ -61,7 +61,7 @@ static bool read_all (int fd, int64_t limit_bytes, bytes *out, error *err) {
     out->size += got;
     if (out->size > limit_bytes) {
       char limit[UNITS_TEXT];
-      return error_set (err, ERR_input, "the file is larger than %s",
+      return error_set (err, ERR_too_large, "the file is larger than %s",
                         units_bytes (limit, limit_bytes));
     }
     if (got == 0) {

@@ -7,7 +7,7 @@ static bool print_json (call *c, const trace *t, bool legal, check_rule rule) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
-  json_add_text (&w, "confidence", t->source.confidence);
+  confidence_write (&w, t->source.confidence, t->source.doubt);
   json_add_bool (&w, "legal", legal);
   if (!legal) {
     json_add_text (&w, "rule", check_rule_name (rule));

@@ -182,6 +182,8 @@ static bool tell_best (call *c, const story *s) {
           units_bytes (in, s->best_costs.h2d_bytes));
   if (!picture_step (c, &job, &s->best_timeline))
     return false;
+  char text[COVER_TEXT];
+  const char *whom = closing_whom (p, text);
   double slower = 100.0 * (double)s->best_costs.step_ns / (double)s->best_costs.baseline_ns - 100;
   printf ("\n   It fits in %s, with %s of the host's memory. Every rule of `ferry check` holds.\n"
           "   A step takes %s, %.2f %% more than without any limit; %s of stalls.\n",
@@ -189,15 +191,15 @@ static bool tell_best (call *c, const story *s) {
           units_bytes (host, s->best_costs.host_peak_bytes),
           units_time (step, s->best_costs.step_ns), slower,
           units_time (stall, s->best_costs.stall_ns));
-  printf ("   No plan%s can take less than %s (certified, by %s).\n", closing_whom (p),
+  printf ("   No plan%s can take less than %s (certified, by %s).\n", whom,
           units_time (least, p->certificate.lower_bound_ns), p->certificate.bound_by);
   double gap = closing_gap (s->best_costs.step_ns, p->certificate.lower_bound_ns);
   printf ("\nThe naive plan takes %s, the solved one %s: ", units_time (out, s->costs.step_ns),
           units_time (step, s->best_costs.step_ns));
   if (gap > 0)
-    printf ("at most %.2f %% above what any plan%s can reach.\n", gap, closing_whom (p));
+    printf ("at most %.2f %% above what any plan%s can reach.\n", gap, whom);
   else
-    printf ("no plan%s is faster.\n", closing_whom (p));
+    printf ("no plan%s is faster.\n", whom);
   return true;
 }
 

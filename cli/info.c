@@ -122,7 +122,7 @@ static bool print_json (call *c, const trace *t, const summary *s, const questio
     json_add_int (&w, "budget_bytes", q->budget_bytes);
   put_checks (&w, &t->source);
   json_add_int (&w, "compute_ns", s->compute_ns);
-  json_add_text (&w, "confidence", t->source.confidence);
+  confidence_write (&w, t->source.confidence, t->source.doubt);
   if (q->asked)
     json_add_bool (&w, "fits", q->missing_bytes == 0);
   json_add_int (&w, "floor_bytes", s->floor_bytes);
@@ -252,8 +252,8 @@ static int run (call *c) {
     print_numbers (t, &s, &q);
     for (int32_t i = 0; i < t->source.n_checks; i++)
       printf ("%-12s %s\n", i ? "" : "checks", t->source.checks[i]);
-    if (*t->source.confidence)
-      printf ("%-12s %s\n", "confidence", t->source.confidence);
+    printf ("%-12s %s%s%s\n", "confidence", confidence_words[t->source.confidence],
+            *t->source.doubt ? ": " : "", t->source.doubt);
     putchar ('\n');
     if (!picture_needs (c, t, s.bytes_at, q.asked ? q.budget_bytes : -1))
       return call_failed (c);

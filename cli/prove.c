@@ -16,14 +16,16 @@ static bool same_step (const plan *p, const predicted *seen, error *err) {
                    (long long)p->predicted.step_ns, (long long)seen->step_ns);
 }
 
-/* Figures are there if the certificate could be computed, and why it does not hold if it does not. */
+/* Figures are there if the certificate could be computed, and why it does not hold if it does not.
+ */
 static bool print_json (call *c, const proved *got, const predicted *seen, const error *why) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
   if (got->kind) {
     json_add_int (&w, "claimed_ns", got->claimed_ns);
-    json_add_text (&w, "covers", got->covers);
+    json_put_key (&w, "cover");
+    cover_write (&w, &got->cover);
     json_add_fixed (&w, "gap", got->gap, 6);
   }
   json_add_bool (&w, "holds", !why->code);
@@ -65,14 +67,14 @@ static int run (call *c) {
     error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
   }
-  char step[UNITS_TEXT], least[UNITS_TEXT];
+  char step[UNITS_TEXT], least[UNITS_TEXT], covers[COVER_TEXT];
   if (!c->json)
     printf ("proved by %s: no plan takes less than %s (%lld ns, %lld ns are claimed);\n"
             "it covers %s;\n"
             "this one takes %s, at most %.2f %% more\n",
             got.kind, units_time (least, got.lower_bound_ns), (long long)got.lower_bound_ns,
-            (long long)got.claimed_ns, got.covers, units_time (step, seen.step_ns),
-            closing_gap (seen.step_ns, got.claimed_ns));
+            (long long)got.claimed_ns, cover_text (&got.cover, covers),
+            units_time (step, seen.step_ns), closing_gap (seen.step_ns, got.claimed_ns));
   return EXIT_YES;
 }
 

@@ -93,7 +93,7 @@ static bool put_plan (call *c, const planner *p, const trace *t, const solution 
   json_add_int (&w, "candidates", s->candidates);
   json_put_key (&w, "certificate");
   certificate_write (&w, &shown);
-  json_add_text (&w, "confidence", t->source.confidence);
+  confidence_write (&w, t->source.confidence, t->source.doubt);
   json_add_bool (&w, "fits", true);
   if (also->free)
     json_add_int (&w, "free_places_step_ns", also->free->predicted.step_ns);
@@ -124,7 +124,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", p->ask.options.budget_bytes);
-  json_add_text (&w, "confidence", t->source.confidence);
+  confidence_write (&w, t->source.confidence, t->source.doubt);
   json_add_bool (&w, "fits", false);
   json_add_int (&w, "floor_bytes", f.bytes);
   json_put_key (&w, "floor_op");
@@ -159,7 +159,7 @@ static void tell_noise (FILE *to, const robustness *n) {
 
 /* The last line is the answer. */
 static void tell_plan (FILE *to, const planner *p, const solution *s, const beside *also) {
-  char a[UNITS_TEXT], b[UNITS_TEXT], d[UNITS_TEXT];
+  char a[UNITS_TEXT], b[UNITS_TEXT], d[UNITS_TEXT], covers[COVER_TEXT];
   const predicted *cost = &s->plan->predicted;
   const certificate *proof = &s->plan->certificate;
   double slower =
@@ -169,7 +169,8 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const besi
            units_time (d, cost->stall_ns),
            cost->settled ? "" : "; the steps do not settle: an estimate");
   fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
-           units_time (a, proof->lower_bound_ns), proof->bound_by, closing_covers (s->plan));
+           units_time (a, proof->lower_bound_ns), proof->bound_by,
+           closing_covers (s->plan, covers));
   fprintf (to, "%-8s %10s  %s\n", "allowed", "", also->allowed_says);
   fprintf (to, "%-8s %10s  of %s%s%s; host %s of %s\n", "device", units_bytes (a, cost->peak_bytes),
            units_bytes (b, p->ask.asked_bytes), p->ask.reserve_bytes ? ", less a reserve of " : "",
@@ -341,7 +342,7 @@ static bool print_json (call *c, const trace *t, const policy_answer *a) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
-  json_add_text (&w, "confidence", t->source.confidence);
+  confidence_write (&w, t->source.confidence, t->source.doubt);
   policy_answer_write (&w, a, a->plan ? a->plan->certificate.lower_bound_ns : -1);
   json_close_object (&w);
   return call_print_json (c, &w);

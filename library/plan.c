@@ -132,12 +132,15 @@ bool ferry_plan_certificate (const ferry_plan *p, ferry_certificate *out, ferry_
   if (library_given (p, "the plan", &err) &&
       library_sized (out, sizeof *out, "the certificate", &err)) {
     const certificate *c = &p->plan->certificate;
-    ferry_certificate made = { .lower_bound_ns = c->lower_bound_ns,
-                               .gap = c->gap,
-                               .bound_by = c->bound_by,
-                               .covers = c->covers,
-                               .found_by = c->found_by,
-                               .limit_met = c->limit_met };
+    char covers[COVER_TEXT];
+    ferry_certificate made = {
+      .lower_bound_ns = c->lower_bound_ns,
+      .gap = c->gap,
+      .bound_by = c->bound_by,
+      .covers = c->has_cover ? arena_string (p->arena, cover_text (&c->cover, covers), &err) : "",
+      .found_by = c->found_by,
+      .limit_met = c->limit_met
+    };
     if (p->plan->has_certificate)
       library_out (out, &made, sizeof made);
     else

@@ -62,7 +62,7 @@ ferry_device *ferry_device_of_trace (const ferry_trace *t, const char *data_fold
   error err = { 0 };
   ferry_device *d = library_given (t, "the trace", &err) ? device_made (&err) : NULL;
   if (d) {
-    const char *name = card_device_of_trace (t->trace, d->arena, &err);
+    const char *name = card_device_of_trace (t->trace);
     if (!name && !err.code)
       error_set (
           &err, ERR_usage,

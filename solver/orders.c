@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/orders.h"
 
-#include <string.h>
-
 #include "base/units.h"
 #include "solver/options/lane.h"
 #include "solver/order/climb.h"
@@ -101,7 +99,7 @@ static bool is_over (const ordering *n, const order_tried *x) {
 
 /* In one arena or at places that stay, some answers are bound by what they cut themselves. */
 static bool is_of_all_cuts (const solution *s) {
-  return strstr (s->plan->certificate.covers, "whatever sections");
+  return s->plan->certificate.cover.sections >= COVER_SECTIONS_LEVEL;
 }
 
 /* A plan of a look without cuts, under the bound of all cuts in the same order. */
@@ -289,13 +287,11 @@ static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
          (!x->n_runs || check_plan (n->t, out->plan, n->arena, NULL, err));
 }
 
-static bool name_class (ordering *n, const solution *s, error *err) {
+static void name_class (const ordering *n, const solution *s) {
   certificate *c = &s->plan->certificate;
-  const char *which = c->lower_bound_ns <= trace_total_ns (n->t) ? "in whatever order"
-                      : s->plan->n_order                         ? "with its ops in this order"
-                                         : "with its ops in the order of the trace";
-  c->covers = arena_format (n->arena, err, "%s, %s", c->covers, which);
-  return c->covers;
+  c->cover.order = c->lower_bound_ns <= trace_total_ns (n->t) ? COVER_ORDER_ANY
+                   : s->plan->n_order                         ? COVER_ORDER_GIVEN
+                                                              : COVER_ORDER_TRACE;
 }
 
 /* Tensors that must stay may be there for less of the step in an order that was not tried: only
@@ -339,5 +335,8 @@ bool orders_solve (const trace *t, const solve_options *o, const effort *e, solv
     return false;
   if (!best->found.plan)
     return refuse (t, o, &best->refused, a, err);
-  return give_back (n, best, out, err) && name_class (n, out, err);
+  if (!give_back (n, best, out, err))
+    return false;
+  name_class (n, out);
+  return true;
 }

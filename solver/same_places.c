@@ -58,14 +58,12 @@ static bool try_one (trying *w, int i, bool *enough, error *err) {
 }
 
 /* The bound of the whole budget, for a plan that counted on less. */
-static bool widen_bound (const trying *w, solution *s, const char **covers, error *err) {
+static bool widen_bound (const trying *w, solution *s, cover *of, error *err) {
   rewritten rw;
   if (!plan_rewrite (w->t, s->plan, w->arena, &rw, err) ||
       !attempt_bound (rw.trace, w->o, w->arena, &s->bound, err))
     return false;
-  *covers = s->plan->n_sections || s->plan->n_recomputes
-                ? "every plan with this cut and these recompute entries"
-                : "every plan without sections and recompute";
+  *of = cover_of_rewriting (s->plan->n_sections, s->plan->n_recomputes);
   return true;
 }
 
@@ -73,12 +71,12 @@ static bool certify (const trying *w, solution *s, error *err) {
   const certificate *had = &s->plan->certificate;
   certified c = { .lower_bound_ns = had->lower_bound_ns,
                   .bound_by = had->bound_by,
-                  .covers = had->covers,
+                  .cover = had->cover,
                   .found_by = had->found_by,
                   .proof = had->proof,
                   .limit_met = w->stopped ? "stopped" : "ticks" };
   if (w->winner > 0) {
-    if (!widen_bound (w, s, &c.covers, err))
+    if (!widen_bound (w, s, &c.cover, err))
       return false;
     c.lower_bound_ns = s->bound.lower_bound_ns;
     c.bound_by = s->bound.by;

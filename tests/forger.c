@@ -124,24 +124,24 @@ static kind kind_of (const forging *f, const forged *p) {
   return k;
 }
 
-/* What a file may say; the classes of these words. */
+/* What a file may say, and the classes that it names so. */
 static const struct {
-  const char *text;
+  cover cover;
   kind kind;
 } claims[] = {
-  { "every plan, with whatever sections and recompute entries", { .cuts = 2 } },
-  { "every plan without sections and recompute", { .these = true } },
-  { "every plan with this cut and these recompute entries", { .these = true } },
-  { "every plan with any op made again and without sections", { .cuts = 0 } },
-  { "every plan with any op made again from what lives anyway and without sections",
-    { .fresh = true } },
-  { "every plan with any op made again and nothing swapped and without sections",
-    { .still = true } },
-  { "every plan without recompute entries, cut into whatever sections",
-    { .cuts = 2, .these = true } },
-  { "every plan without recompute entries, cut into whatever sections level by level",
-    { .cuts = 1, .these = true } },
-  { "every plan with any op made again, cut into whatever sections", { .cuts = 2 } },
+#define SWAPS .swaps = true
+#define ANY_DROP .drops = COVER_DROPS_ANY
+#define KEPT ANY_DROP, .kept = true
+  { { SWAPS, KEPT, .sections = COVER_SECTIONS_ANY, .order = COVER_ORDER_ANY }, { .cuts = 2 } },
+  { { SWAPS }, { .these = true } },
+  { { SWAPS, .drops = COVER_DROPS_GIVEN }, { .these = true } },
+  { { SWAPS, .sections = COVER_SECTIONS_GIVEN }, { .these = true } },
+  { { SWAPS, KEPT }, { .cuts = 0 } },
+  { { SWAPS, ANY_DROP }, { .fresh = true } },
+  { { KEPT }, { .still = true } },
+  { { SWAPS, .sections = COVER_SECTIONS_ANY }, { .cuts = 2, .these = true } },
+  { { SWAPS, .sections = COVER_SECTIONS_LEVEL }, { .cuts = 1, .these = true } },
+  { { SWAPS, KEPT, .sections = COVER_SECTIONS_ANY }, { .cuts = 2 } },
 };
 
 /* ---- one try ---- */
@@ -152,11 +152,14 @@ static bool wrong (forging *f, const char *text, int64_t shown_ns, const kind *k
 }
 
 /* The plan's step is not told, so that nothing but the duals stands against a forgery. */
-static bool prove_it (forging *f, const char *text, int64_t claim_ns, const char *covers,
+static bool prove_it (forging *f, const char *text, int64_t claim_ns, const cover *said,
                       proved *got, error *why) {
   *why = (error){ 0 };
-  f->plan.certificate =
-      (certificate){ .lower_bound_ns = claim_ns, .covers = covers, .gap = INFINITY, .proof = text };
+  f->plan.certificate = (certificate){ .lower_bound_ns = claim_ns,
+                                       .has_cover = said,
+                                       .cover = said ? *said : (cover){ 0 },
+                                       .gap = INFINITY,
+                                       .proof = text };
   return prove_plan (f->c.trace, &f->plan, INT64_MAX, f->scratch, got, why);
 }
 
@@ -167,14 +170,14 @@ static bool try_proof (forging *f, forged *p, int64_t *shown) {
   int has, due;
   arena_back (f->scratch, f->empty);
   const char *text = forged_text (p, f->scratch, f->err);
-  bool ok = text && prove_it (f, text, 0, "", &got, &why);
+  bool ok = text && prove_it (f, text, 0, NULL, &got, &why);
   if (text && !ok && sscanf (why.text, "the proof has %d shares; %d are due", &has, &due) == 2 &&
       due <= FORGED_SHARES) { /* as many as there are rows for */
     for (int32_t i = p->n_shares; i < due; i++)
       p->shares[i] = random_between (&f->random, 0, (int64_t)1 << 31);
     p->n_shares = due;
     text = forged_text (p, f->scratch, f->err);
-    ok = text && prove_it (f, text, 0, "", &got, &why);
+    ok = text && prove_it (f, text, 0, NULL, &got, &why);
   }
   if (!text)
     return false;
@@ -191,10 +194,12 @@ static bool try_proof (forging *f, forged *p, int64_t *shown) {
   f->n->above++;
   f->n->best += *shown == k.step_ns;
   size_t i = (size_t)random_between (&f->random, 0, sizeof claims / sizeof *claims - 1);
-  if (!prove_it (f, text, *shown, claims[i].text, &got, &why))
+  if (!prove_it (f, text, *shown, &claims[i].cover, &got, &why))
     return true;
+  char words[COVER_TEXT];
   k = claims[i].kind;
-  return best_of (f, &k) && (*shown <= k.step_ns || wrong (f, text, *shown, &k, claims[i].text));
+  return best_of (f, &k) &&
+         (*shown <= k.step_ns || wrong (f, text, *shown, &k, cover_text (&claims[i].cover, words)));
 }
 
 /* ---- a trace, a plan, and genuine proofs to begin with ---- */

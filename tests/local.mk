@@ -252,6 +252,7 @@ rules_under_test = \
   tests/rules/session.sh \
   tests/rules/spdx.sh \
   tests/rules/table.sh \
+  tests/rules/texts.sh \
   tests/rules/words.sh
 
 long_under_test = \
@@ -330,6 +331,7 @@ EXTRA_DIST += \
   tests/rules/functions.awk \
   tests/rules/rooms.bash \
   tests/rules/sentences.awk \
+  tests/rules/texts.list \
   tests/run.bash \
   tests/schemas.py \
   tests/second/agree.py \

@@ -83,7 +83,8 @@ bool maker_trace (maker *m, error *err) {
   if (!t)
     return false;
   t->name = "random";
-  t->source = (trace_source){ .kind = "test", .detail = "", .confidence = "exact" };
+  t->source =
+      (trace_source){ .kind = "test", .detail = "", .device = "", .made_for = "", .doubt = "" };
   t->n_ops = maker_pick (m, 1, m->o->most_ops ? m->o->most_ops : 9);
   t->n_tensors = maker_pick (m, 1, m->o->most_tensors ? m->o->most_tensors : 7);
   t->batch = batch_of (m);

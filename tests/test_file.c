@@ -175,7 +175,7 @@ START_TEST (a_bomb_is_refused_before_it_fills_memory) {
     ck_assert_int_lt (coded.size, 100000);
     ck_assert (!file_decode (coded.data, coded.size, 1 << 20, &got, &err));
     ck_says (&err, "the file is larger than 1.00 MiB when decompressed");
-    ck_assert_int_eq (err.code, ERR_input);
+    ck_assert_int_eq (err.code, ERR_too_large);
     bytes_free (&zeros);
     bytes_free (&coded);
   }

@@ -134,7 +134,8 @@ START_TEST (chakra_streams_are_told_by_their_attribute_or_not_at_all) {
     ck_assert_int_eq (r.busy_ns, 30000);
     ck_assert_int_eq (r.ops_by_phase[OP_BACKWARD], 1);
     ck_assert_str_eq (r.streams, i ? "not told (compute), collectives" : "7 (compute), 20");
-    ck_assert_str_eq (t->source.confidence, "exact: gaps are unknown");
+    ck_assert_int_eq (t->source.confidence, CONFIDENCE_EXACT);
+    ck_assert_str_eq (t->source.doubt, "gaps are unknown");
   }
 }
 END_TEST
@@ -154,8 +155,9 @@ START_TEST (chakra_nodes_become_ops_by_their_owner) {
   int64_t b = tensor_named (t, "s50.1");
   ck_assert (list_holds (&t->ops[0].writes, b));
   ck_assert (list_holds (&t->ops[1].reads, b) && list_holds (&t->ops[1].writes, b));
-  ck_assert_str_eq (t->source.confidence,
-                    "approximate: gaps are unknown; gpu time: 2.9 % of GPU time is in ops; 500 us "
+  ck_assert_int_eq (t->source.confidence, CONFIDENCE_APPROXIMATE);
+  ck_assert_str_eq (t->source.doubt,
+                    "gaps are unknown; gpu time: 2.9 % of GPU time is in ops; 500 us "
                     "on other streams");
   ck_assert_str_eq (r.warnings[0].what, "control dependencies on nodes that are not in the file");
   ck_assert_int_eq (r.warnings[0].count, 7);
@@ -171,8 +173,9 @@ START_TEST (chakra_files_with_tensors_of_two_gpus_are_not_planned) {
   put_node (&o, 3, "gemm", 2, 9, "[]", "[]", -1, 7, NULL);
   trace *t = import_bytes (o.at, o.n, &r, &err);
   ck_assert_msg (t != NULL, "%s", err.text);
-  ck_assert_str_eq (t->source.confidence, "not plannable: tensors of several GPUs, of which each "
-                                          "has a memory of its own");
+  ck_assert_int_eq (t->source.confidence, CONFIDENCE_NOT_PLANNABLE);
+  ck_assert_str_eq (t->source.doubt, "tensors of several GPUs, of which each "
+                                     "has a memory of its own");
   ck_assert_ptr_nonnull (r.advice);
 }
 END_TEST
@@ -218,7 +221,7 @@ START_TEST (chakra_files_with_a_node_twice_or_without_any_time_are_told) {
       ck_assert_ptr_null (t);
       ck_assert_str_eq (err.text, "node 3 is there twice: are these two files in one?");
     } else {
-      ck_assert_str_eq (t->source.confidence, "not plannable: no durations");
+      ck_assert_str_eq (t->source.doubt, "no durations");
       ck_assert_ptr_nonnull (r.advice);
     }
   }

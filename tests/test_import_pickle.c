@@ -183,7 +183,7 @@ START_TEST (a_refused_request_is_in_the_peak_and_old_files_say_what_was_asked_fo
   ck_assert_int_eq (t->tensors[tensor_named (t, "resident")].bytes, 600);
   ck_assert_int_eq (r.n_warnings, 1);
   ck_assert_str_eq (r.warnings[0].example, "4.88 KiB by m.py:3");
-  ck_assert_ptr_nonnull (strstr (t->source.confidence, "up to where memory ran out"));
+  ck_assert_ptr_nonnull (strstr (t->source.doubt, "up to where memory ran out"));
 }
 END_TEST
 

@@ -110,7 +110,7 @@ static device link_of (int64_t rate) {
 static trace *one_rest (arena *a, error *err) {
   trace_builder *b = build_new (a, "one rest", 1, err);
   ck_assert (b);
-  build_source (b, "test", "", "exact");
+  build_source (b, "test", "");
   int32_t kept = build_tensor (b, "kept", 4 * MB, TENSOR_ACTIVATION);
   for (int32_t k = 0; k < 10; k++) {
     char name[16];

@@ -182,7 +182,7 @@ static plan *cheap_again (arena *a, int64_t factor, trace **t) {
   plan *p = plan_parse (text, size, NULL, a, &err);
   ck_assert_msg (p, "%s", err.text);
   p->has_certificate = true;
-  p->certificate = (certificate){ .covers = "", .gap = INFINITY };
+  p->certificate = (certificate){ .gap = INFINITY };
   predicted seen;
   ck_assert_msg (check_plan (*t, p, a, NULL, &err), "%s", err.text);
   ck_assert_msg (simulate_plan (*t, p, a, &seen, &err), "%s", err.text);
@@ -219,6 +219,7 @@ START_TEST (a_plan_outside_the_proofs_class_is_refused) {
       "\"shares\":[],";
   static const char stale[] =
       "\"drops\":\"allowed\",\"made\":[0,0,0],\"ready\":[0,0,0],\"remake\":[0,0,0],\"shares\":[],";
+  char words[COVER_TEXT];
   arena *a = arena_new (0);
   error err;
   proved x;
@@ -229,7 +230,7 @@ START_TEST (a_plan_outside_the_proofs_class_is_refused) {
   ck_says (&err, "/recompute/0: tensor 0 is dropped, and the proof does not list op 0, which wrote "
                  "it");
   ck_assert (proves (t, p, swap_proof (a, stale, 0, 0), 3000, a, &x, &err));
-  ck_assert_str_eq (x.covers,
+  ck_assert_str_eq (cover_text (&x.cover, words),
                     "every plan, with whatever sections and recompute entries, in whatever order");
   ck_assert (proves (t, p, swap_proof (a, "", 0, 0), 3000, a, &x, &err));
   arena_free (a);
@@ -254,7 +255,8 @@ START_TEST (a_bound_above_the_plan_at_hand_is_refused) {
 END_TEST
 
 /* With recomputing the step takes 4000 ns; a plan without needs compute of 3000 only. */
-START_TEST (what_covers_and_gap_say_is_derived) {
+START_TEST (what_cover_and_gap_say_is_derived) {
+  char words[COVER_TEXT];
   static const char compute[] =
       "{\"any_units\":true,\"format\":\"ferry-proof/1\",\"kind\":\"compute\"}";
   arena *a = arena_new (0);
@@ -263,18 +265,19 @@ START_TEST (what_covers_and_gap_say_is_derived) {
   trace *t;
   plan *p = cheap_again (a, 1, &t);
   ck_assert_msg (proves (t, p, compute, 4000, a, &x, &err), "%s", err.text);
-  ck_assert_str_eq (x.covers, "every plan with this cut and these recompute entries");
-  p->certificate.covers = x.covers;
+  ck_assert_str_eq (cover_text (&x.cover, words),
+                    "every plan with this cut and these recompute entries");
+  p->certificate.has_cover = true;
+  p->certificate.cover = x.cover;
   ck_assert (proves (t, p, compute, 4000, a, &x, &err));
-  p->certificate.covers = "every plan, with whatever sections and recompute entries";
+  p->certificate.cover = cover_every;
   ck_assert (!proves (t, p, compute, 4000, a, &x, &err) && err.code == ERR_infeasible);
-  ck_assert_str_eq (err.where, "/certificate/covers");
+  ck_assert_str_eq (err.where, "/certificate/cover");
   ck_assert (proves (t, p, compute, 3000, a, &x, &err));
-  p->certificate.covers = "every plan under the sun";
-  ck_assert (!proves (t, p, compute, 3000, a, &x, &err));
-  p->certificate.covers = "every plan without sections and recompute"; /* which this one is not */
+  p->certificate.cover = cover_swaps; /* which this one is not */
   ck_assert (!proves (t, p, compute, 4000, a, &x, &err));
-  p->certificate.covers = "";
+  ck_assert (!proves (t, p, compute, 3000, a, &x, &err));
+  p->certificate.has_cover = false;
   p->certificate.gap = 1.0 / 3;
   ck_assert (proves (t, p, compute, 3000, a, &x, &err));
   p->certificate.gap = 0.3333;
@@ -371,7 +374,7 @@ int main (void) {
                                  changed_duals_prove_no_more_than_is_true,
                                  a_plan_outside_the_proofs_class_is_refused,
                                  a_bound_above_the_plan_at_hand_is_refused,
-                                 what_covers_and_gap_say_is_derived,
+                                 what_cover_and_gap_say_is_derived,
                                  sums_beyond_64_bits_prove_nothing_false,
                                  a_proof_that_is_none_gets_one_clear_line,
                                  NULL };

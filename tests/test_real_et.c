@@ -212,9 +212,10 @@ START_TEST (a_recommendation_model_joins_by_name_sequence) {
                           2, &r, &err);
   ck_assert_ptr_nonnull (t);
   ck_assert_str_eq (r.joined, "1672 of 1672 calls on 2 threads by name sequence");
+  ck_assert_int_eq (t->source.confidence, CONFIDENCE_TOUCHED);
   ck_assert_str_eq (
-      t->source.confidence,
-      "touched: gpu time: 14.1 % of GPU time is in ops; 5.88 ms on other streams; "
+      t->source.doubt,
+      "gpu time: 14.1 % of GPU time is in ops; 5.88 ms on other streams; "
       "lists: 2 autograd nodes and Functions do not, so all that they may use counts");
   ck_assert_int_eq (r.busy_ns, 971000);
   /* that of last mentions, and what two autograd nodes may still read of what was saved for them */
@@ -353,7 +354,7 @@ START_TEST (a_chakra_trace_keeps_the_time_of_the_compute_stream) {
   trace *t = import_one ("chakra/chakra.0.et", &r);
   ck_assert_int_eq (r.busy_ns, 292828000);
   ck_assert_int_eq (r.idle_ns, 0);
-  ck_assert_ptr_nonnull (strstr (t->source.confidence, "gaps are unknown"));
+  ck_assert_ptr_nonnull (strstr (t->source.doubt, "gaps are unknown"));
   ck_assert (trace_is_plannable (t));
   ck_assert_int_ge (r.peak_bytes, 3089838120);
   ck_assert_int_le (r.peak_bytes, 3089838120 + 3089838120 / 100);

@@ -109,7 +109,7 @@ END_TEST
 static trace *slow_trace (arena *a, error *err) {
   trace_builder *b = build_new (a, "slow", 1, err);
   ck_assert_ptr_nonnull (b);
-  build_source (b, "test", "", "exact");
+  build_source (b, "test", "");
   build_tensor (b, "short", 400000, TENSOR_ACTIVATION);
   build_tensor (b, "long", 601000, TENSOR_PARAMETER);
   for (int k = 0; k < 10; k++) {
@@ -348,7 +348,7 @@ START_TEST (the_real_clock_is_not_ahead_of_the_prediction) {
   arena *a = arena_new (ARENA);
   error err = { 0 };
   trace_builder *b = build_new (a, "even", 1, &err);
-  build_source (b, "test", "", "exact");
+  build_source (b, "test", "");
   build_tensor (b, "x", 1 << 20, TENSOR_ACTIVATION);
   for (int k = 0; k < 10; k++) {
     build_op (b, "op", OP_FORWARD, 10000000);

@@ -183,7 +183,8 @@ static void make_backlog (uint64_t seed, arena *a, random_case *c) {
     all_ns += t->ops[i].ns + t->ops[i].gap_ns;
   }
   t->name = "backlog";
-  t->source = (trace_source){ .kind = "test", .detail = "", .confidence = "exact" };
+  t->source =
+      (trace_source){ .kind = "test", .detail = "", .device = "", .made_for = "", .doubt = "" };
   t->batch = 1;
   t->n_tensors = t->n_ops = n;
   *c = (random_case){ .trace = t, .plan = p };

@@ -36,7 +36,7 @@ trace_builder *build_new (arena *a, const char *name, int64_t batch, error *err)
   b->trace->name = arena_string (a, name, err);
   b->trace->batch = batch;
   b->trace->source =
-      (trace_source){ .kind = "", .detail = "", .device = "", .confidence = "exact" };
+      (trace_source){ .kind = "", .detail = "", .device = "", .made_for = "", .doubt = "" };
   return b->trace->name ? b : NULL;
 }
 
@@ -45,11 +45,20 @@ static const char *copy (trace_builder *b, const char *text) {
   return made ? made : "";
 }
 
-void build_source (trace_builder *b, const char *kind, const char *detail, const char *confidence) {
-  b->trace->source = (trace_source){ .kind = copy (b, kind),
-                                     .detail = copy (b, detail),
-                                     .device = "",
-                                     .confidence = copy (b, confidence) };
+void build_source (trace_builder *b, const char *kind, const char *detail) {
+  b->trace->source = (trace_source){
+    .kind = copy (b, kind), .detail = copy (b, detail), .device = "", .made_for = "", .doubt = ""
+  };
+}
+
+void build_zoo (trace_builder *b, const char *made_for, const char *request) {
+  b->trace->source.made_for = copy (b, made_for);
+  b->trace->source.zoo = request;
+}
+
+void build_confidence (trace_builder *b, confidence c, const char *doubt) {
+  b->trace->source.confidence = c;
+  b->trace->source.doubt = copy (b, doubt);
 }
 
 static bool grow (trace_builder *b, void *things, int64_t *room, int64_t need, size_t size) {

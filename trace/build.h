@@ -9,7 +9,11 @@
 typedef struct trace_builder trace_builder;
 
 trace_builder *build_new (arena *a, const char *name, int64_t batch, error *err) MUST_CHECK;
-void build_source (trace_builder *b, const char *kind, const char *detail, const char *confidence);
+void build_source (trace_builder *b, const char *kind, const char *detail);
+/* The device file that it was made for, and its request, which lives as long as the trace. */
+void build_zoo (trace_builder *b, const char *made_for, const char *request);
+/* Where it is not exact, and why; doubt may be NULL. */
+void build_confidence (trace_builder *b, confidence c, const char *doubt);
 
 /* The index of the new tensor. persistent is set from the kind; the name is copied. */
 int32_t build_tensor (trace_builder *b, const char *name, int64_t bytes, tensor_kind kind);

@@ -47,26 +47,19 @@ int card_year (const char *device) {
   return 0;
 }
 
-/* The word behind the last "--device" in the detail, of the zoo or of times that were scaled. */
-static const char *made_for (const trace *t, arena *a, error *err) {
-  static const char key[] = "--device ";
-  const char *at = t->source.detail ? strstr (t->source.detail, key) : NULL;
-  if (!at)
-    return NULL;
-  for (const char *next; (next = strstr (at + 1, key));)
-    at = next;
-  at += sizeof key - 1;
-  return arena_string_n (a, at, strcspn (at, " ;"), err);
-}
-
 static bool is_called (const trace *t) {
   return t->source.device && *t->source.device;
 }
 
-const char *card_of_trace (const trace *t, arena *a, error *err) {
-  return is_called (t) ? t->source.device : made_for (t, a, err);
+/* Of the zoo, or of times that were scaled. */
+static const char *made_for (const trace *t) {
+  return t->source.made_for && *t->source.made_for ? t->source.made_for : NULL;
 }
 
-const char *card_device_of_trace (const trace *t, arena *a, error *err) {
-  return is_called (t) ? card_device (t->source.device) : made_for (t, a, err);
+const char *card_of_trace (const trace *t) {
+  return is_called (t) ? t->source.device : made_for (t);
+}
+
+const char *card_device_of_trace (const trace *t) {
+  return is_called (t) ? card_device (t->source.device) : made_for (t);
 }

@@ -15,8 +15,8 @@ int card_year (const char *device);
 
 /* The source of the times, for people: the card as it calls itself, or the device that a trace of
    the zoo was made for; NULL: not known. */
-const char *card_of_trace (const trace *t, arena *a, error *err);
+const char *card_of_trace (const trace *t);
 /* The name of the device file of that; NULL: not known, or there is none. */
-const char *card_device_of_trace (const trace *t, arena *a, error *err);
+const char *card_device_of_trace (const trace *t);
 
 #endif

@@ -26,6 +26,8 @@ libcore_a_SOURCES += \
   trace/compute.def \
   trace/compute.h \
   trace/compute_text.c \
+  trace/cover.c \
+  trace/cover.h \
   trace/device.c \
   trace/device.h \
   trace/files/plan_read.c \
@@ -98,11 +100,11 @@ libcore_a_SOURCES += \
   trace/import/text/kernels.c \
   trace/import/text/plain.c \
   trace/plan.h \
-  trace/prove/cover.c \
-  trace/prove/cover.h \
   trace/prove/drops.c \
   trace/prove/drops.h \
   trace/prove/flow.c \
+  trace/prove/membership.c \
+  trace/prove/membership.h \
   trace/prove/pauses.c \
   trace/prove/prices.c \
   trace/prove/proof.h \
@@ -172,6 +174,8 @@ libcore_a_SOURCES += \
   trace/zoo/net.h \
   trace/zoo/networks.def \
   trace/zoo/recurrent.c \
+  trace/zoo/request.c \
+  trace/zoo/request.h \
   trace/zoo/resnet.c \
   trace/zoo/transformer.c \
   trace/zoo/unet3d.c \

@@ -5,6 +5,7 @@
 #ifndef FERRY_TRACE_PLAN_H
 #define FERRY_TRACE_PLAN_H
 
+#include "trace/cover.h"
 #include "trace/device.h"
 #include "trace/trace.h"
 
@@ -87,8 +88,10 @@ typedef struct predicted {
 
 typedef struct certificate {
   int64_t lower_bound_ns;
-  double gap; /* step_ns over the bound, less one */
-  const char *bound_by, *covers, *found_by;
+  double gap;     /* step_ns over the bound, less one */
+  bool has_cover; /* older files have none */
+  cover cover;    /* the plans that none of is faster than the bound */
+  const char *bound_by, *found_by;
   const char *limit_met; /* or NULL */
   const char *proof;     /* canonical JSON, or NULL */
 } certificate;

@@ -124,27 +124,12 @@ static bool ops_are_sound (const trace *t, int64_t *seen, int32_t *first, int32_
   return true;
 }
 
-static bool confidence_is_known (const char *text) {
-  static const char *const words[] = { "exact",   "approximate",   "learned",
-                                       "touched", "not plannable", NULL };
-  for (int i = 0; words[i]; i++) {
-    size_t length = strlen (words[i]);
-    if (strncmp (text, words[i], length) == 0 && (text[length] == 0 || text[length] == ':'))
-      return true;
-  }
-  return false;
-}
-
 bool trace_validate (const trace *t, error *err) {
   if (t->n_ops < 1)
     return error_at (err, ERR_input, "/ops", "a trace needs at least one op");
   if (t->batch < 1 || t->batch > MOST_PARTS)
     return error_at (err, ERR_input, "/batch", "%lld is not between 1 and 2^53",
                      (long long)t->batch);
-  if (!confidence_is_known (t->source.confidence))
-    return error_at (err, ERR_input, "/source/confidence",
-                     "`%.40s` is none of exact, approximate, learned, touched, not plannable",
-                     t->source.confidence);
   for (int32_t i = 0; i < t->n_tensors; i++)
     if (!tensor_in_range (t, i, err))
       return false;
@@ -180,32 +165,48 @@ int64_t *trace_ends (const trace *t, arena *a, error *err) {
   return ends_ns;
 }
 
+/* ---- how sure it is ---- */
+
+const char *const confidence_words[] = { "exact",   "approximate",   "learned",
+                                         "touched", "not plannable", NULL };
+
+const char *confidence_text (confidence c, const char *doubt, arena *a, error *err) {
+  bool says = doubt && *doubt;
+  return arena_format (a, err, "%s%s%s", confidence_words[c], says ? ": " : "", says ? doubt : "");
+}
+
+void confidence_write (json_writer *w, confidence c, const char *doubt) {
+  json_add_text (w, "confidence", confidence_words[c]);
+  if (doubt && *doubt)
+    json_add_text (w, "doubt", doubt);
+}
+
 bool trace_is_plannable (const trace *t) {
-  return strncmp (t->source.confidence, "not plannable", 13) != 0;
+  return t->source.confidence != CONFIDENCE_NOT_PLANNABLE;
 }
 
 bool trace_knows_only_touches (const trace *t) {
-  return t->source.confidence && strncmp (t->source.confidence, "touched", 7) == 0;
+  return t->source.confidence == CONFIDENCE_TOUCHED;
 }
 
 bool trace_is_of_program (const trace *t) {
-  return trace_knows_only_touches (t) ||
-         (t->source.confidence && strncmp (t->source.confidence, "learned", 7) == 0);
+  return trace_knows_only_touches (t) || t->source.confidence == CONFIDENCE_LEARNED;
 }
 
 bool trace_must_plan (const trace *t, error *err) {
-  const char *colon = strstr (t->source.confidence, ": ");
+  const char *doubt = t->source.doubt;
   return trace_is_plannable (t) ||
          error_set (err, ERR_input,
                     "%.80s is not plannable: %s; record the execution trace and the Kineto file of "
                     "one run (docs/record.md)",
                     t->name[0] ? t->name : "the trace",
-                    colon ? colon + 2 : "its source says no more");
+                    doubt && *doubt ? doubt : "its source says no more");
 }
 
 const char *trace_doubt (const trace *t, arena *a, error *err) {
-  const char *word = t->source.confidence;
-  if (!word || !*word || strcmp (word, "exact") == 0)
+  const trace_source *s = &t->source;
+  if (s->confidence == CONFIDENCE_EXACT && !(s->doubt && *s->doubt))
     return NULL;
-  return arena_format (a, err, "the trace is %s", word);
+  const char *text = confidence_text (s->confidence, s->doubt, a, err);
+  return text ? arena_format (a, err, "the trace is %s", text) : NULL;
 }

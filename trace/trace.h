@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 
 #define TRACE_FORMAT "ferry-trace/1"
@@ -81,12 +82,25 @@ static inline bool op_touches (const op *o, int32_t tensor) {
   return list_has (&o->reads, tensor) || list_has (&o->writes, tensor);
 }
 
+/* How sure a trace is: as measured; something was inferred; which of an op's tensors it reads or
+   writes was found by looking at them; is not known; no plan may be made of it. */
+typedef enum confidence {
+  CONFIDENCE_EXACT,
+  CONFIDENCE_APPROXIMATE,
+  CONFIDENCE_LEARNED,
+  CONFIDENCE_TOUCHED,
+  CONFIDENCE_NOT_PLANNABLE
+} confidence;
+extern const char *const confidence_words[]; /* NULL at the end */
+
 typedef struct trace_source {
   const char *kind, *detail;
-  const char *device;     /* the card that the times were taken on, as it calls itself; or "" */
-  const char *confidence; /* "exact", "approximate: what is inferred", "learned", "touched", "not
-                             plannable" */
-  const char **checks;    /* the importer's checks of itself, a line each */
+  const char *device;   /* the card that the times were taken on, as it calls itself; or "" */
+  const char *made_for; /* else the device file whose card they are for; or "" */
+  const char *zoo;      /* the zoo's request, canonical JSON; or NULL */
+  confidence confidence;
+  const char *doubt;   /* what it doubts, or "" */
+  const char **checks; /* the importer's checks of itself, a line each */
   int32_t n_checks;
 } trace_source;
 
@@ -144,14 +158,16 @@ static inline int64_t trace_rest_ns (const int64_t *ends_ns, int32_t n_ops, int3
   int64_t ns = ends_ns[before] - ends_ns[after + 1];
   return before <= after ? ns + ends_ns[n_ops] : ns;
 }
-/* Its confidence does not say "not plannable". */
 bool trace_is_plannable (const trace *t);
-/* Its confidence says "touched": which of an op's tensors are read or written is not known. */
 bool trace_knows_only_touches (const trace *t);
 /* That, or "learned": it was seen from below, where small tensors do not show. */
 bool trace_is_of_program (const trace *t);
 /* The error has the reason and what to record instead. */
 bool trace_must_plan (const trace *t, error *err) MUST_CHECK;
+/* "exact", "approximate: what is inferred". */
+const char *confidence_text (confidence c, const char *doubt, arena *a, error *err);
+/* The members "confidence", a word, and "doubt", where there is one, of an open object. */
+void confidence_write (json_writer *w, confidence c, const char *doubt);
 /* A doubt that every plan of it should pass on: "the trace is approximate: ..."; NULL: exact. */
 const char *trace_doubt (const trace *t, arena *a, error *err);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/explain/closing.h"
 
-#include <string.h>
-
 #include "base/units.h"
 
 double closing_gap (int64_t step_ns, int64_t bound_ns) {
@@ -24,65 +22,48 @@ bool closing_of_plan (const trace *t, const plan *p, closing *out, error *err) {
                          .host_bytes = p->host_bytes,
                          .sections = p->n_sections ? SECTIONS_AUTO : SECTIONS_OFF,
                          .recompute = p->n_recomputes ? RECOMPUTE_AUTO : RECOMPUTE_OFF } };
-  const char *covers = p->certificate.covers;
-  if (covers && strstr (covers, "whatever sections"))
+  const cover *c = &p->certificate.cover;
+  if (p->certificate.has_cover && c->sections >= COVER_SECTIONS_LEVEL)
     q.options.sections = SECTIONS_AUTO;
-  if (covers && (strstr (covers, "made again") || strstr (covers, "recompute entries")))
+  if (p->certificate.has_cover && c->drops >= COVER_DROPS_CHEAP)
     q.options.recompute = RECOMPUTE_AUTO;
   allowed all = allowed_by (t);
   return closing_of (t, &q, &all, p, out, err);
 }
 
-/* Plain words for each `covers` of the planners; the first whose text is in it. */
-static const struct {
-  const char *covers, *whom;
-} words[] = {
-  { "without sections and recompute", " that only swaps" },
-  { "with this cut and these recompute entries", " with these cuts and drops" },
-  { ", with whatever sections and recompute entries", "" },
-  { "with any cheap op made again, cut into", " that swaps, recomputes cheap ops or cuts" },
-  { "made again and nothing swapped, cut into", " that recomputes or cuts" },
-  { "made again, cut into", " that swaps, recomputes or cuts" },
-  { "without recompute entries, cut into", " that swaps or cuts" },
-  { "and nothing swapped", " that only recomputes" },
-  { "with any cheap op made again", " that swaps or recomputes cheap ops" },
-  { "made again", " that swaps or recomputes" },
-};
-
 static bool is_compute (const plan *p) {
   return p->certificate.lower_bound_ns <= p->predicted.baseline_ns;
 }
 
-const char *closing_covers (const plan *p) {
-  return is_compute (p) ? "every plan: the ops alone take as long" : p->certificate.covers;
+const char *closing_covers (const plan *p, char text[COVER_TEXT]) {
+  const certificate *c = &p->certificate;
+  if (is_compute (p))
+    return "every plan: the ops alone take as long";
+  return c->has_cover ? cover_text (&c->cover, text)
+                      : "plans that this file of an older version does not name";
 }
 
-const char *closing_whom (const plan *p) {
-  const char *covers = p->certificate.covers;
-  if (is_compute (p) || !covers)
+const char *closing_whom (const plan *p, char text[COVER_TEXT]) {
+  const certificate *c = &p->certificate;
+  if (is_compute (p))
     return "";
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strstr (covers, words[i].covers))
-      return words[i].whom;
-  return " so covered";
+  return c->has_cover ? cover_whom (&c->cover, text) : " so covered";
 }
 
 void closing_line (FILE *to, const closing *x) {
   char step[UNITS_TEXT], peak[UNITS_TEXT];
   const plan *p = x->plan;
-  const char *whom = closing_whom (p);
-  const char *covers = p->certificate.covers;
-  const char *order =
-      !is_compute (p) && covers && strstr (covers, "with its ops in") ? " in this order" : "";
+  char text[COVER_TEXT];
+  const char *whom = closing_whom (p, text);
   double gap = closing_gap (p->predicted.step_ns, p->certificate.lower_bound_ns);
   fprintf (to, "%s in %s, ", units_time (step, p->predicted.step_ns),
            units_bytes (peak, p->predicted.peak_bytes));
   if (!p->has_certificate)
     fprintf (to, "with no bound beside it");
   else if (gap > 0)
-    fprintf (to, "at most %.2f %% above what any plan%s%s can reach", gap, whom, order);
+    fprintf (to, "at most %.2f %% above what any plan%s can reach", gap, whom);
   else
-    fprintf (to, "and no plan%s%s is faster", whom, order);
+    fprintf (to, "and no plan%s is faster", whom);
   for (int i = 0; i < x->n_others; i++)
     fprintf (to, "%s%s", i ? " or " : "; ", x->others[i].option);
   fputs (x->n_others ? " may do better\n" : "\n", to);

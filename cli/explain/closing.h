@@ -23,9 +23,9 @@ bool closing_of_plan (const trace *t, const plan *p, closing *out, error *err) M
 
 /* Which plans the bound speaks of, to follow "any plan" or "no plan": "", " that only swaps", ...
  */
-const char *closing_whom (const plan *p);
+const char *closing_whom (const plan *p, char text[COVER_TEXT]);
 /* The plans that its bound is true of. */
-const char *closing_covers (const plan *p);
+const char *closing_covers (const plan *p, char text[COVER_TEXT]);
 /* "perhaps ..." where others might do better, and the last line behind an empty one. */
 void closing_print (FILE *to, const closing *x);
 /* The last line alone. */

@@ -283,10 +283,8 @@ static bool find_closing (call *c, told *t) {
   if (!p->has_certificate) {
     p->has_certificate = true;
     p->certificate = (certificate){ .lower_bound_ns = t->prices.now_ns,
-                                    .covers = t->trace == t->original
-                                                  ? "every plan without sections and recompute"
-                                                  : "every plan with this cut and these recompute "
-                                                    "entries" };
+                                    .has_cover = true,
+                                    .cover = t->trace == t->original ? cover_swaps : cover_given };
   }
   return closing_of_plan (t->original, p, &t->end, &c->err);
 }

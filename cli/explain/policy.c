@@ -5,10 +5,10 @@
 #include "cli/explain/closing.h"
 
 static void print_bound (FILE *to, const plan *p) {
-  char least[UNITS_TEXT];
+  char least[UNITS_TEXT], covers[COVER_TEXT];
   const certificate *proof = &p->certificate;
   fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
-           units_time (least, proof->lower_bound_ns), proof->bound_by, closing_covers (p));
+           units_time (least, proof->lower_bound_ns), proof->bound_by, closing_covers (p, covers));
   fprintf (to, "%-8s %8.2f %%  above it at most\n", "gap",
            closing_gap (p->predicted.step_ns, proof->lower_bound_ns));
 }

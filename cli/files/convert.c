@@ -35,17 +35,13 @@ static bool find_kind (call *c, const bytes *text, file_kind *kind) {
 
 /* The doubts about the times, behind those that the trace had before. */
 static const char *doubt_of (call *c, const trace *t, const char *how) {
-  const char *before = t->source.confidence;
-  const char *colon = strstr (before, ": ");
-  if (strncmp (before, "exact", 5) == 0)
-    return arena_format (c->arena, &c->err, "approximate: %s%s%s", colon ? colon + 2 : "",
-                         colon ? ", " : "", how);
-  return arena_format (c->arena, &c->err, "%s%s %s", before, strchr (before, ':') ? "," : ":", how);
+  const char *before = t->source.doubt;
+  return arena_format (c->arena, &c->err, "%s%s%s", before, *before ? ", " : "", how);
 }
 
 /* The times of one card as those of another: --scale with --device. */
 static const trace *carry_over (call *c, const trace *t) {
-  const char *text = call_text (c, "scale"), *card = card_of_trace (t, c->arena, &c->err);
+  const char *text = call_text (c, "scale"), *card = card_of_trace (t);
   const char *own = call_text (c, "from");
   bool roofline = text && strcmp (text, "roofline") == 0;
   int64_t ppm = 0;
@@ -53,7 +49,7 @@ static const trace *carry_over (call *c, const trace *t) {
   scaled made;
   if (!text)
     return t;
-  own = own ? own : card_device_of_trace (t, c->arena, &c->err);
+  own = own ? own : card_device_of_trace (t);
   if (!call_text (c, "device"))
     error_set (&c->err, ERR_usage, "--scale: to which card? give --device NAME");
   else if (t->source.kind && strcmp (t->source.kind, "zoo") == 0)
@@ -77,11 +73,14 @@ static const trace *carry_over (call *c, const trace *t) {
   out->source.device = "";
   out->source.detail = arena_format (c->arena, &c->err, "%s; scaled (%s) for --device %s",
                                      t->source.detail, text, to.name);
-  out->source.confidence =
+  out->source.made_for = to.name;
+  if (t->source.confidence == CONFIDENCE_EXACT)
+    out->source.confidence = CONFIDENCE_APPROXIMATE;
+  out->source.doubt =
       doubt_of (c, t,
                 arena_format (c->arena, &c->err, "times of %d of %d ops scaled from %s", made.ops,
                               t->n_ops, card ? card : "another card"));
-  return out->source.detail && out->source.confidence ? out : NULL;
+  return out->source.detail && out->source.doubt ? out : NULL;
 }
 
 static bool write_trace (call *c, const trace *t, bool packed, bytes *out, char *digest) {

@@ -96,7 +96,7 @@ bool device_named (call *c, const char *name, device *out) {
 bool device_for (call *c, const trace *t, device *out, bool *found) {
   const char *name = call_text (c, "device");
   if (!name && t)
-    name = card_device_of_trace (t, c->arena, &c->err);
+    name = card_device_of_trace (t);
   *found = name;
   if (c->err.code)
     return false;
@@ -104,8 +104,8 @@ bool device_for (call *c, const trace *t, device *out, bool *found) {
 }
 
 bool device_tell_times (call *c, const trace *t, const device *planned) {
-  const char *card = card_of_trace (t, c->arena, &c->err);
-  const char *own = card ? card_device_of_trace (t, c->arena, &c->err) : NULL;
+  const char *card = card_of_trace (t);
+  const char *own = card ? card_device_of_trace (t) : NULL;
   if (c->err.code)
     return false;
   if (!card || (own && strcmp (own, planned->name) == 0))
@@ -129,7 +129,7 @@ bool device_needed (call *c, const trace *t, device *out) {
     return false;
   if (found)
     return device_tell_times (c, t, out);
-  const char *card = card_of_trace (t, c->arena, &c->err);
+  const char *card = card_of_trace (t);
   if (c->err.code)
     return false;
   if (card)

@@ -86,6 +86,6 @@ bool executor_plan (call *c, const trace *t, const trace *planned, plan *p) {
   if (!trace_digest (t, digest, &c->err) ||
       !(p->trace_digest = arena_string (c->arena, digest, &c->err)))
     return false;
-  p->certificate.covers = "every plan that ferry_torch can follow";
+  p->certificate.cover.executor = COVER_EXECUTOR_TORCH;
   return check_plan (t, p, c->arena, NULL, &c->err);
 }

@@ -18,13 +18,12 @@ read_options call_read_options (call *c) {
 }
 
 /* The command that could import it stands behind the reason why this one did not. */
-static void tell_import (call *c, const char *path, const error *why) {
-  const char *marks = strstr (why->text, "--marks repeat")  ? " --marks repeat"
-                      : strstr (why->text, "--marks whole") ? " --marks whole"
-                                                            : "";
+static void tell_import (call *c, const char *path, import_marks helps, const error *why) {
+  static const char *const options[] = { "", " --marks repeat", " --marks whole" };
   c->err = *why;
   c->err.code = ERR_none;
-  error_set (&c->err, why->code, "%s; then: `ferry import%s %s -o TRACE`", why->text, marks, path);
+  error_set (&c->err, why->code, "%s; then: `ferry import%s %s -o TRACE`", why->text,
+             options[helps], path);
 }
 
 /* A profile that was not imported yet is read as `ferry import` would; *out stays NULL where it is
@@ -37,7 +36,7 @@ static bool read_profile (call *c, const char *path, trace **out) {
     *out = NULL;
     if (why.code != ERR_infeasible)
       return true;
-    tell_import (c, path, &why);
+    tell_import (c, path, report.helps, &why);
     return false;
   }
   call_note (c, "%s is a profile (%s): read as `ferry import %s -o TRACE` does", path,
@@ -66,9 +65,9 @@ trace *call_trace (call *c, const char *path) {
     snprintf (c->err.text + said, sizeof c->err.text - said,
               "; of a profile `ferry import - -o TRACE` makes a trace");
   }
-  if (t && *t->source.confidence && strcmp (t->source.confidence, "exact") != 0 &&
-      trace_is_plannable (t)) /* else whoever plans refuses, in one line */
-    call_note (c, "%s: the trace is %s", path, t->source.confidence);
+  const char *doubt = t ? trace_doubt (t, c->arena, &c->err) : NULL;
+  if (doubt && trace_is_plannable (t)) /* else whoever plans refuses, in one line */
+    call_note (c, "%s: %s", path, doubt);
   return t;
 }
 

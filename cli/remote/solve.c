@@ -135,13 +135,13 @@ static bool get_costs (const json *root, predicted *out, error *err) {
 
 /* The line that `ferry solve` ends with here. */
 static bool print_closing (FILE *to, const json *root, error *err) {
-  plan made = { .has_certificate = true };
+  plan made = { .has_certificate = true, .certificate.has_cover = true };
   closing end = { .plan = &made };
   json others = json_member (root, "others"), proof = json_member (root, "certificate");
-  json covers = json_member (&proof, "covers");
+  json cover = json_member (&proof, "cover");
   bool ok = get_costs (root, &made.predicted, err) &&
             get_int (&proof, "lower_bound_ns", &made.certificate.lower_bound_ns, err) &&
-            json_get_text (&covers, &made.certificate.covers, err);
+            cover_read (&cover, &made.certificate.cover, err);
   for (size_t i = 0; ok && i < json_count (&others) && i < ASK_OTHERS; i++) {
     json one = json_element (&others, i), option = json_member (&one, "option");
     ok = get_int (&one, "lower_bound_ns", &end.others[i].lower_bound_ns, err) &&

@@ -139,9 +139,11 @@ static bool print_import (call *c, const trace *t, const bytes *text) {
   json_open_object (&w);
   json_add_int (&w, "batch", t->batch);
   json_add_int (&w, "compute_ns", s.compute_ns);
-  json_add_text (&w, "confidence", t->source.confidence);
+  json_add_text (&w, "confidence", confidence_words[t->source.confidence]);
   json_add_text (&w, "device", device);
   json_add_text (&w, "digest", digest);
+  if (*t->source.doubt)
+    json_add_text (&w, "doubt", t->source.doubt);
   json_add_int (&w, "floor_bytes", s.floor_bytes);
   json_add_int (&w, "idle_ns", s.idle_ns);
   json_add_text (&w, "name", t->name);

@@ -20,9 +20,9 @@ static bool too_many (call *c, const char *option) {
 
 static bool read_devices (call *c, const trace *t, whatif_grid *g) {
   const char *rest = call_text (c, "device"), *part;
-  const char *own = card_device_of_trace (t, c->arena, &c->err);
+  const char *own = card_device_of_trace (t);
   const char *from = call_text (c, "from") ? call_text (c, "from") : own;
-  g->card = card_of_trace (t, c->arena, &c->err);
+  g->card = card_of_trace (t);
   g->has_from = from != NULL;
   if (c->err.code || (from && !device_named (c, from, &g->from)))
     return false;

@@ -9,7 +9,7 @@
 #include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
 #include "solver/fleet/needs.h"
-#include "trace/zoo/zoo.h"
+#include "trace/zoo/request.h"
 
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns) {
   progress_done (context, done, all, step_ns);
@@ -88,44 +88,11 @@ double offline_slower (int64_t step_ns, int64_t baseline_ns) {
   return baseline_ns > 0 ? 100.0 * (double)(step_ns - baseline_ns) / (double)baseline_ns : 0;
 }
 
-/* ---- zoo traces ---- */
-
-const char *offline_detail (call *c, const trace *t, const char *option) {
-  const char *at = t->source.detail ? strstr (t->source.detail, option) : NULL;
-  if (!at)
-    return NULL;
-  at += strlen (option);
-  return arena_string_n (c->arena, at, strcspn (at, " "), &c->err);
-}
-
-static bool detail_count (call *c, const trace *t, const char *option, int64_t *out) {
-  const char *word = offline_detail (c, t, option);
-  return !c->err.code && (!word || units_parse_count (word, 1, ZOO_MOST, out, &c->err));
-}
-
-static int word_place (const char *word, const char *const *words, int otherwise) {
-  for (int i = 0; word && words[i]; i++)
-    if (strcmp (words[i], word) == 0)
-      return i;
-  return otherwise;
-}
-
 trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times) {
-  const char *detail = t->source.detail ? t->source.detail : "";
-  zoo_request r = { .device = d };
-  r.name = arena_string_n (c->arena, detail, strcspn (detail, " "), &c->err);
-  if (!r.name || !detail_count (c, t, "--batch ", &r.batch) ||
-      !detail_count (c, t, "--image ", &r.image) || !detail_count (c, t, "--seq ", &r.seq) ||
-      !detail_count (c, t, "--classes ", &r.classes) ||
-      !detail_count (c, t, "--width-divisor ", &r.width_divisor) ||
-      !detail_count (c, t, "--depth-divisor ", &r.depth_divisor))
+  zoo_request r;
+  if (!zoo_request_of (t, c->arena, &r, &c->err))
     return NULL;
+  r.device = d;
   r.batch *= times;
-  r.dtype = (compute_dtype)word_place (offline_detail (c, t, "--dtype "), compute_dtype_names,
-                                       DTYPE_FP32);
-  r.optimizer = (zoo_optimizer)word_place (offline_detail (c, t, "--optimizer "),
-                                           zoo_optimizer_names, ZOO_MOMENTUM);
-  r.explicit_attention = strstr (detail, "--explicit-attention") != NULL;
-  r.workspaces = strstr (detail, "--workspaces") != NULL;
   return zoo_trace (&r, c->arena, &c->err);
 }

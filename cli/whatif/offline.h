@@ -29,8 +29,6 @@ bool offline_stop (void *context);
 /* That of OPTION_THREADS. */
 bool offline_threads (call *c, curve_options *out) MUST_CHECK;
 
-/* The word behind "--option " in what a trace says of its source; NULL: it does not say. */
-const char *offline_detail (call *c, const trace *t, const char *option) MUST_CHECK;
 /* The same network of the zoo on another card, with so many times the batch. */
 trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times) MUST_CHECK;
 

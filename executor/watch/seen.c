@@ -341,11 +341,11 @@ static bool add_samples (maker *m, trace *t, error *err) {
 }
 
 static bool say_learned (maker *m, error *err) {
-  const char *says = arena_format (
-      m->arena, err, "learned: digests and calls told of %lld of %lld uses whether they write",
-      (long long)m->n_known, (long long)m->n_uses);
+  const char *says =
+      arena_format (m->arena, err, "digests and calls told of %lld of %lld uses whether they write",
+                    (long long)m->n_known, (long long)m->n_uses);
   if (says != NULL)
-    build_source (m->build, "profile", m->options->detail, says);
+    build_confidence (m->build, CONFIDENCE_LEARNED, says);
   return says != NULL;
 }
 
@@ -357,7 +357,8 @@ trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map 
   m.build = build_new (a, o->name, 1, err);
   if (m.build == NULL)
     return NULL;
-  build_source (m.build, "profile", o->detail, "touched");
+  build_source (m.build, "profile", o->detail);
+  build_confidence (m.build, CONFIDENCE_TOUCHED, NULL);
   map->found = map->alike = 1;
   if ((!s->cut && !count_steps (&m, err)) || !add_tensors (&m, err) || !add_ops (&m, err))
     return NULL;

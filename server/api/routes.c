@@ -209,8 +209,8 @@ static bool decode_body (service *s, const route *r, request *q, reply *p) {
   if (!q->body.size || !coding || strcasecmp (coding, "identity") == 0)
     return true;
   if (!file_decode (q->body.data, q->body.size, routes_most_bytes (s, r), &plain, &err)) {
-    bool large = strstr (err.text, "larger");
-    reply_problem (p, q, large ? PROBLEM_too_large : PROBLEM_malformed, "%s", err.text);
+    reply_problem (p, q, err.code == ERR_too_large ? PROBLEM_too_large : PROBLEM_malformed, "%s",
+                   err.text);
     return false;
   }
   bytes_free (&q->body);

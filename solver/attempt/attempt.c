@@ -183,9 +183,7 @@ static void certify (const search *s, solution *out) {
   const variant *v = s->variant;
   certified c = { .lower_bound_ns = out->bound.lower_bound_ns,
                   .bound_by = out->bound.by,
-                  .covers = v->n_sections || v->n_recomputes
-                                ? "every plan with this cut and these recompute entries"
-                                : "every plan without sections and recompute",
+                  .cover = cover_of_rewriting (v->n_sections, v->n_recomputes),
                   .found_by = s->best.found_by,
                   .proof = out->bound.proof,
                   .enough_ns = s->enough_ns,

@@ -9,7 +9,6 @@
 /* A rewritten step on a part of the link: its certificate was about all of it. */
 static void bound_by_compute (const trace *t, plan *p) {
   certified c = solve_by_compute (t, p);
-  c.covers = "every plan, with whatever sections and recompute entries, in whatever order";
   c.limit_met = p->certificate.limit_met;
   solve_write_certificate (p, &c);
 }
@@ -37,7 +36,7 @@ bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64
   } else if (ok && solve_bound (p->jobs[job].trace, &how, scratch, &b, &why)) {
     certified c = { .lower_bound_ns = b.lower_bound_ns,
                     .bound_by = b.by,
-                    .covers = "every plan without sections and recompute",
+                    .cover = cover_swaps,
                     .found_by = found->certificate.found_by,
                     .limit_met = found->certificate.limit_met };
     solve_write_certificate (mine, &c);

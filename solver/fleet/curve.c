@@ -197,7 +197,7 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
       *lower_bound_ns = s.bound.lower_bound_ns;
     /* that of drops alone may speak only of plans that keep nothing beyond its last use */
     const allowed *x = &o->allowed;
-    if (x->order != ORDER_AS_IS && !strstr (s.plan->certificate.covers, "from what lives"))
+    if (x->order != ORDER_AS_IS && !cover_keeps_nothing (&s.plan->certificate.cover))
       return true; /* of plans in the order of this one */
     bool of_all = x->sections != SECTIONS_OFF || x->recompute == RECOMPUTE_OFF;
     return of_all || curve_bound (t, o, budget_bytes, lower_bound_ns, err);

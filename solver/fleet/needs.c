@@ -71,8 +71,7 @@ bool needs_of (const trace *t, const device *d, arena *scratch, needs *out, erro
 }
 
 int64_t reserve_ppm (const trace *t) {
-  const char *word = t->source.confidence ? t->source.confidence : "";
-  if (strncmp (word, "approximate", strlen ("approximate")) == 0)
+  if (t->source.confidence == CONFIDENCE_APPROXIMATE)
     return APPROXIMATE_PPM;
   return trace_is_of_program (t) ? TOUCHED_PPM : 0;
 }

@@ -7,7 +7,7 @@
 #include "solver/flow/peaks.h"
 
 /* Sums over ops are differences first: +x where it begins, -x behind its end. */
-static void cover (int64_t *row, int32_t n, int32_t first, int32_t end, int64_t x) {
+static void cover_ops (int64_t *row, int32_t n, int32_t first, int32_t end, int64_t x) {
   if (first < end) {
     row[first] += x;
     if (end < n)
@@ -22,10 +22,10 @@ static void sum_up (int64_t *row, int32_t n) {
 
 static void cover_gap (int64_t *row, int32_t n, const gap *g, int64_t x) {
   if (g->before > g->after) {
-    cover (row, n, g->after + 1, g->before, x);
+    cover_ops (row, n, g->after + 1, g->before, x);
   } else {
-    cover (row, n, g->after + 1, n, x);
-    cover (row, n, 0, g->before, x);
+    cover_ops (row, n, g->after + 1, n, x);
+    cover_ops (row, n, 0, g->before, x);
   }
 }
 
@@ -50,9 +50,9 @@ static void base_of (gaps *g) {
   int32_t n = g->n_ops;
   for (int32_t i = 0; i < u->count; i++)
     if (u->at[i].bytes && u->at[i].persistent)
-      cover (g->base_bytes, n, 0, n, gaps_room (g, i));
+      cover_ops (g->base_bytes, n, 0, n, gaps_room (g, i));
     else if (u->at[i].bytes && u->at[i].first != NO_OP)
-      cover (g->base_bytes, n, u->at[i].first, u->at[i].last + 1, gaps_room (g, i));
+      cover_ops (g->base_bytes, n, u->at[i].first, u->at[i].last + 1, gaps_room (g, i));
   sum_up (g->base_bytes, n);
   for (int32_t k = 0; k < n; k++)
     g->base_bytes[k] +=

@@ -53,6 +53,17 @@ bool allowed_rewrites (const allowed *x) {
   return x->sections != SECTIONS_OFF || x->recompute != RECOMPUTE_OFF || x->order != ORDER_AS_IS;
 }
 
+cover allowed_cover (const solve_options *o) {
+  static const cover_drops drops[] = { COVER_DROPS_NONE, COVER_DROPS_CHEAP, COVER_DROPS_ANY,
+                                       COVER_DROPS_ANY };
+  return (cover){ .swaps = o->recompute != RECOMPUTE_ONLY,
+                  .drops = drops[o->recompute],
+                  .kept = o->recompute != RECOMPUTE_OFF,
+                  .sections = o->sections == SECTIONS_OFF         ? COVER_SECTIONS_NONE
+                              : o->section_orders == ORDERS_LEVEL ? COVER_SECTIONS_LEVEL
+                                                                  : COVER_SECTIONS_ANY };
+}
+
 void allowed_into (const allowed *x, solve_options *o) {
   o->sections = x->sections;
   o->section_parts = x->section_parts;

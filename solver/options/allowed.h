@@ -39,6 +39,9 @@ bool allowed_is_within (const allowed *x, const allowed *y);
 /* Is anything allowed beside swapping? */
 bool allowed_rewrites (const allowed *x);
 
+/* All plans with such cuts and drops, in the order of the trace. */
+cover allowed_cover (const solve_options *o);
+
 void allowed_into (const allowed *x, solve_options *o);
 allowed allowed_of (const solve_options *o);
 

@@ -49,7 +49,7 @@ bound_options solve_bound_options (const solve_options *o) {
 certified solve_by_compute (const trace *t, const plan *p) {
   return (certified){ .lower_bound_ns = trace_total_ns (t),
                       .bound_by = "compute",
-                      .covers = "every plan, with whatever sections and recompute entries",
+                      .cover = cover_every,
                       .found_by = p->certificate.found_by };
 }
 
@@ -57,20 +57,21 @@ certified solve_by_bound_of (const plan *other, const plan *p) {
   const certificate *c = &other->certificate;
   return (certified){ .lower_bound_ns = c->lower_bound_ns,
                       .bound_by = c->bound_by,
-                      .covers = c->covers,
+                      .cover = c->cover,
                       .found_by = p->certificate.found_by,
                       .proof = c->proof };
 }
 
 void solve_write_certificate (plan *p, const certified *c) {
-  assert (p->has_predicted && c->bound_by && c->covers && c->found_by);
+  assert (p->has_predicted && c->bound_by && c->found_by);
   assert (c->lower_bound_ns >= 0 && p->predicted.step_ns >= 0);
   p->has_certificate = true;
   p->certificate = (certificate){
     .lower_bound_ns = c->lower_bound_ns,
     .gap = (double)p->predicted.step_ns / (double)c->lower_bound_ns - 1,
     .bound_by = c->bound_by,
-    .covers = c->covers,
+    .has_cover = true,
+    .cover = c->cover,
     .found_by = c->found_by,
     .limit_met = p->predicted.step_ns <= c->enough_ns ? NULL : c->limit_met,
     .proof = c->proof,

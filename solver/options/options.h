@@ -37,10 +37,10 @@ typedef struct solve_options {
   const device *device;
   int64_t budget_bytes, host_bytes;
   int64_t resting_bytes; /* solver/resting's own: of the host, beside host_bytes */
-  int64_t gap_ppm;     /* good enough: this close to the bound; 0: SOLVE_GAP_PPM */
-  int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default; where
-                          cuts or drops are allowed, of all there is to do */
-  search_level level;  /* of that default */
+  int64_t gap_ppm;       /* good enough: this close to the bound; 0: SOLVE_GAP_PPM */
+  int64_t limit_ticks;   /* of the search, in simulated events or their like; 0: a default; where
+                            cuts or drops are allowed, of all there is to do */
+  search_level level;    /* of that default */
   uint64_t seed;
   bool keep_proof;
   bytes *program; /* of solve_bound alone: as bound_options' */
@@ -131,7 +131,8 @@ typedef struct solution {
 /* Claims of a certificate beside the plan's own prediction. */
 typedef struct certified {
   int64_t lower_bound_ns;
-  const char *bound_by, *covers, *found_by, *proof;
+  const char *bound_by, *found_by, *proof;
+  cover cover;
   int64_t enough_ns;     /* no limit was met where the plan takes no longer */
   const char *limit_met; /* else; NULL: none was */
 } certified;

@@ -30,13 +30,13 @@ bool solve_certify (const trace *t, const solve_options *o, const char *found_by
   certified c = {
     .lower_bound_ns = b.lower_bound_ns,
     .bound_by = b.dropped && b.lower_bound_ns > b.compute_ns ? "drops-lp" : b.by,
-    .covers = !p->n_recomputes ? "every plan without sections and recompute"
-              : o->recompute == RECOMPUTE_ONLY
-                  ? "every plan with any op made again and nothing swapped and without sections"
-                  : "every plan with any op made again and without sections",
+    .cover = cover_swaps,
     .found_by = found_by,
     .proof = b.proof,
   };
+  if (p->n_recomputes)
+    c.cover =
+        (cover){ .swaps = o->recompute != RECOMPUTE_ONLY, .drops = COVER_DROPS_ANY, .kept = true };
   solve_write_certificate (p, &c);
   return true;
 }

@@ -151,7 +151,7 @@ bool published_take (const trace *t, const solve_options *o, const effort *e, ar
     return true;
   certified c = { .lower_bound_ns = had->lower_bound_ns,
                   .bound_by = had->bound_by,
-                  .covers = had->covers,
+                  .cover = had->cover,
                   .found_by = answer.label,
                   .proof = had->proof,
                   .limit_met = had->limit_met };

@@ -5,15 +5,12 @@
 
 #include "solver/attempt/attempt.h"
 #include "solver/attempt/robust.h"
+#include "solver/options/allowed.h"
 #include "solver/search/published.h"
 #include "solver/search/ways.h"
 #include "solver/sections/bound.h"
 
-static bool certify (const solve_options *o, const effort *e, const bound *b, arena *a, solution *s,
-                     error *err) {
-  static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
-                                       "with any op made again",
-                                       "with any op made again and nothing swapped" };
+static void certify (const solve_options *o, const effort *e, const bound *b, solution *s) {
   const certificate *had = &s->plan->certificate;
   certified c = { .lower_bound_ns = b->lower_bound_ns,
                   .bound_by = b->by,
@@ -21,22 +18,18 @@ static bool certify (const solve_options *o, const effort *e, const bound *b, ar
                   .proof = b->proof,
                   .enough_ns = solve_enough_of (e, b->lower_bound_ns),
                   .limit_met = had->limit_met ? had->limit_met : "ticks" };
-  c.covers = o->recompute == RECOMPUTE_AUTO && o->section_orders != ORDERS_LEVEL
-                 ? "every plan, with whatever sections and recompute entries"
-                 : arena_format (a, err, "every plan %s, cut into whatever sections%s",
-                                 drops[o->recompute],
-                                 o->section_orders == ORDERS_LEVEL ? " level by level" : "");
-  if (!c.covers)
-    return false;
+  c.cover = allowed_cover (o);
   s->bound = *b;
   solve_write_certificate (s->plan, &c);
-  return true;
 }
 
 bool search_certify (const trace *t, const solve_options *o, const effort *e, arena *a, solution *s,
                      error *err) {
   bound b;
-  return sections_bound (t, o, a, &b, err) && certify (o, e, &b, a, s, err);
+  if (!sections_bound (t, o, a, &b, err))
+    return false;
+  certify (o, e, &b, s);
+  return true;
 }
 
 /* Under a bound of every cut, which the plans that are compared need no proof of their own for. */
@@ -55,7 +48,8 @@ static bool solve_with_sections (const ways_request *q, arena *a, solution *out,
   if (!ways_solve (&with, a, out, err))
     return false;
   out->ticks += b.stats.ticks;
-  return certify (q->options, &q->effort, &b, a, out, err);
+  certify (q->options, &q->effort, &b, out);
+  return true;
 }
 
 /* Their own plans know nothing of places, and near a known plan nobody else is asked. */

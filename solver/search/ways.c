@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "solver/options/allowed.h"
 #include "solver/search/ways_inner.h"
 #include "trace/summary.h"
 
@@ -105,16 +106,12 @@ static bool widen (ways *m, bool *keeps, error *err) {
   return true;
 }
 
-static const char *covers (ways *m, bool by_compute, bool keeps, error *err) {
-  static const char *const allowed[] = { "without recompute entries",
-                                         "with any cheap op made again", "with any op made again",
-                                         "with any op made again" };
-  const solve_options *o = m->o;
-  if (by_compute)
-    return "every plan, with whatever sections and recompute entries";
-  return arena_format (m->arena, err, "every plan %s%s%s and without sections",
-                       allowed[o->recompute], keeps ? "" : " from what lives anyway",
-                       o->recompute == RECOMPUTE_ONLY ? " and nothing swapped" : "");
+static cover cover_of (const ways *m, bool by_compute, bool keeps) {
+  cover c = by_compute ? cover_every : allowed_cover (m->o);
+  if (!by_compute)
+    c.sections = COVER_SECTIONS_NONE;
+  c.kept &= by_compute || keeps;
+  return c;
 }
 
 /* A proof of compute where no program was needed. */
@@ -141,11 +138,11 @@ static bool certify (ways *m, solution *s, error *err) {
   s->bound.lower_bound_ns = m->least_ns = ns;
   certified c = { .lower_bound_ns = ns,
                   .bound_by = s->bound.by,
-                  .covers = covers (m, ns == m->compute_ns, keeps, err),
+                  .cover = cover_of (m, ns == m->compute_ns, keeps),
                   .found_by = had->found_by,
                   .enough_ns = solve_enough_of (&m->effort, ns),
                   .limit_met = had->limit_met ? had->limit_met : "ticks" };
-  if (!c.covers || !prove (m, drops, &s->bound.proof, err))
+  if (!prove (m, drops, &s->bound.proof, err))
     return false;
   c.proof = s->bound.proof;
   solve_write_certificate (s->plan, &c);

@@ -36,11 +36,13 @@ static void *need (arena *a, int64_t count, size_t size) {
 static void make_trace (big *b, arena *a) {
   int32_t n = b->pairs;
   int32_t *lists = need (a, 4 * (int64_t)n, sizeof *lists);
-  b->t = (trace){ .name = "big",
-                  .source = { .kind = "bench", .detail = "", .confidence = "exact" },
-                  .batch = 1,
-                  .n_tensors = n,
-                  .n_ops = 2 * n };
+  b->t = (trace){
+    .name = "big",
+    .source = { .kind = "bench", .detail = "", .device = "", .made_for = "", .doubt = "" },
+    .batch = 1,
+    .n_tensors = n,
+    .n_ops = 2 * n
+  };
   b->t.tensors = need (a, n, sizeof (tensor));
   b->t.ops = need (a, 2 * (int64_t)n, sizeof (op));
   for (int32_t i = 0; i < n; i++) {

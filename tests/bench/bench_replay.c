@@ -32,7 +32,7 @@ static trace *even_trace (int64_t op_ns, arena *a) {
   error err = { 0 };
   trace_builder *b = build_new (a, "even", 1, &err);
   must (b != NULL, &err);
-  build_source (b, "bench", "", "exact");
+  build_source (b, "bench", "");
   build_tensor (b, "x", GRANULE, TENSOR_ACTIVATION);
   for (int k = 0; k < OPS; k++) {
     build_op (b, "op", OP_FORWARD, op_ns);

@@ -147,7 +147,7 @@ static trace *trace_of (int64_t bytes, arena *a) {
   error err = { 0 };
   trace_builder *b = build_new (a, "copies", 1, &err);
   must (b != NULL, &err);
-  build_source (b, "bench", "", "exact");
+  build_source (b, "bench", "");
   build_tensor (b, "x", bytes, TENSOR_ACTIVATION);
   build_op (b, "write", OP_FORWARD, 1000000);
   build_write (b, 0);

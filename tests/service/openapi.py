@@ -143,7 +143,7 @@ TRACE = an_object ({
   "trace": DIGEST, "fingerprint": said (NAME, "the newest name that its owner gave to it, or its id"),
   "info": an_object ({
     "name": {"type": ["string", "null"]}, "batch": COUNT, "ops": COUNT, "tensors": COUNT, "compute_ns": COUNT, "idle_ns": COUNT, "peak_bytes": said (COUNT, "with everything on the device"),
-    "device": said ({"type": ["string", "null"]}, "the name of the card that its times are of"), "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "plannable": BOOL, "confidence": {"type": ["string", "null"]}, "digest": TEXT, "trace": DIGEST}, optional=("device",))})
+    "device": said ({"type": ["string", "null"]}, "the name of the card that its times are of"), "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "plannable": BOOL, "confidence": {"type": ["string", "null"]}, "doubt": TEXT, "digest": TEXT, "trace": DIGEST}, optional=("device", "doubt"))})
 REPLIES = {
   "valid": an_object ({"id": said (DIGEST, "of the job that the request would be"), "valid": {"const": True}}, says="of a request with validate_only"),
   "devices": an_object ({"devices": {"type": "array", "items": NAME}, "files": said ({"type": "array", "items": {"type": "object"}}, "the same as devices of docs/formats.md")}, optional=("files",)), "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,

@@ -21,8 +21,10 @@ static const char *const predicted_keys[] = {
   "step_ns",    "compute_ns",      "baseline_ns", "stall_ns",  "settled",
   "peak_bytes", "host_peak_bytes", "d2h_bytes",   "h2d_bytes", NULL
 };
-static const char *const certificate_keys[] = { "lower_bound_ns", "gap",       "bound_by", "covers",
-                                                "found_by",       "limit_met", "proof",    NULL };
+/* `covers` is what older versions said in words instead of `cover`: nobody reads it. */
+static const char *const certificate_keys[] = { "lower_bound_ns", "gap",    "bound_by",
+                                                "cover",          "covers", "found_by",
+                                                "limit_met",      "proof",  NULL };
 
 bool plan_read_known (reading *r, const json *j, const char *const *keys) {
   return json_want_object (j, r->err) &&
@@ -281,19 +283,21 @@ static bool read_certificate (reading *r, const json *root) {
   plan *p = r->plan;
   certificate *c = &p->certificate;
   json at = json_member (root, "certificate");
-  *c = (certificate){ .bound_by = "", .covers = "", .found_by = "", .gap = INFINITY };
+  *c = (certificate){ .bound_by = "", .found_by = "", .gap = INFINITY };
   if (json_is_absent (&at))
     return true;
   if (!plan_read_known (r, &at, certificate_keys))
     return false;
   p->has_certificate = true;
   json gap = json_member (&at, "gap"), bound_by = json_member (&at, "bound_by"),
-       covers = json_member (&at, "covers"), found_by = json_member (&at, "found_by"),
+       cover = json_member (&at, "cover"), found_by = json_member (&at, "found_by"),
        limit = json_member (&at, "limit_met"), proof = json_member (&at, "proof");
   if (!plan_read_int (r, &at, "lower_bound_ns", 0, INT64_MAX, &c->lower_bound_ns) ||
       !json_get_double (&gap, &c->gap, r->err) || !copy_text (r, &bound_by, &c->bound_by) ||
-      !copy_text (r, &covers, &c->covers) || !copy_text (r, &found_by, &c->found_by) ||
-      !copy_text (r, &limit, &c->limit_met))
+      !copy_text (r, &found_by, &c->found_by) || !copy_text (r, &limit, &c->limit_met))
+    return false;
+  c->has_cover = !json_is_absent (&cover);
+  if (c->has_cover && !cover_read (&cover, &c->cover, r->err))
     return false;
   if (!json_is_absent (&proof))
     c->proof = json_canonical (&proof, true, r->arena, r->err);

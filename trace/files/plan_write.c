@@ -212,7 +212,10 @@ void predicted_write (json_writer *w, const predicted *p) {
 void certificate_write (json_writer *w, const certificate *c) {
   json_open_object (w);
   json_add_text (w, "bound_by", c->bound_by);
-  json_add_text (w, "covers", c->covers);
+  if (c->has_cover) {
+    json_put_key (w, "cover");
+    cover_write (w, &c->cover);
+  }
   json_add_text (w, "found_by", c->found_by);
   json_add_fixed (w, "gap", c->gap, 6);
   json_add_text (w, "limit_met", c->limit_met);

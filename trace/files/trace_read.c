@@ -9,9 +9,8 @@
 
 static const char *const top_keys[] = { "format",  "name", "batch",      "source",
                                         "tensors", "ops",  "ns_samples", NULL };
-static const char *const source_keys[] = {
-  "kind", "detail", "device", "confidence", "checks", NULL
-};
+static const char *const source_keys[] = { "kind",       "detail", "device", "made_for", "zoo",
+                                           "confidence", "doubt",  "checks", NULL };
 static const char *const tensor_keys[] = { "name",        "bytes",      "kind",
                                            "persistent",  "pinned",     "split",
                                            "born_before", "dies_after", NULL };
@@ -200,9 +199,27 @@ static bool read_checks (reading *r, const json *source) {
   return true;
 }
 
+/* A word. Older files have the doubt behind it, after a colon. */
+static bool read_confidence (reading *r, const json *j, trace_source *s) {
+  const char *text = NULL;
+  if (!json_get_text (j, &text, r->err) || !text)
+    return text == NULL && !r->err->code;
+  for (int c = 0; confidence_words[c]; c++) {
+    size_t length = strlen (confidence_words[c]);
+    if (strncmp (text, confidence_words[c], length) != 0 || (text[length] && text[length] != ':'))
+      continue;
+    s->confidence = (confidence)c;
+    const char *doubt = text[length] ? text + length + 1 : "";
+    s->doubt = arena_string (r->arena, *doubt == ' ' ? doubt + 1 : doubt, r->err);
+    return s->doubt;
+  }
+  return json_error (j, r->err, "`%.40s` is none of exact, approximate, touched, not plannable",
+                     text);
+}
+
 static bool read_source (reading *r, const json *root) {
   trace_source *s = &r->trace->source;
-  *s = (trace_source){ .kind = "", .detail = "", .device = "", .confidence = "exact" };
+  *s = (trace_source){ .kind = "", .detail = "", .device = "", .made_for = "", .doubt = "" };
   json source = json_member (root, "source");
   if (json_is_absent (&source))
     return true;
@@ -210,9 +227,13 @@ static bool read_source (reading *r, const json *root) {
       !json_known (&source, source_keys, r->options->strict, r->options->log, r->err))
     return false;
   json kind = json_member (&source, "kind"), detail = json_member (&source, "detail"),
-       confidence = json_member (&source, "confidence"), device = json_member (&source, "device");
+       sure = json_member (&source, "confidence"), doubt = json_member (&source, "doubt"),
+       made_for = json_member (&source, "made_for"), zoo = json_member (&source, "zoo"),
+       device = json_member (&source, "device");
   return read_text (r, &device, &s->device) && read_text (r, &kind, &s->kind) &&
-         read_text (r, &detail, &s->detail) && read_text (r, &confidence, &s->confidence) &&
+         read_text (r, &detail, &s->detail) && read_text (r, &made_for, &s->made_for) &&
+         (json_is_absent (&zoo) || (s->zoo = json_canonical (&zoo, false, r->arena, r->err))) &&
+         read_confidence (r, &sure, s) && read_text (r, &doubt, &s->doubt) &&
          read_checks (r, &source);
 }
 

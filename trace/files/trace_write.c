@@ -143,11 +143,17 @@ static void put_source (json_writer *w, const trace_source *s) {
       json_put_text (w, s->checks[i]);
     json_close_array (w);
   }
-  json_add_text (w, "confidence", s->confidence);
+  json_add_text (w, "confidence", confidence_words[s->confidence]);
   json_add_text (w, "detail", s->detail);
   if (s->device && *s->device)
     json_add_text (w, "device", s->device);
+  if (s->doubt && *s->doubt)
+    json_add_text (w, "doubt", s->doubt);
   json_add_text (w, "kind", s->kind);
+  if (s->made_for && *s->made_for)
+    json_add_text (w, "made_for", s->made_for);
+  if (s->zoo)
+    json_add_raw (w, "zoo", s->zoo);
   json_close_object (w);
 }
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "trace/prove/cover.h"
+#include "trace/prove/membership.h"
 #include "trace/prove/prover.h"
 #include "trace/rewrite/order.h"
 
@@ -79,18 +79,27 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   const loosened *l = v->proof.sections ? &every[v->proof.orders] : NULL;
   v->t = l ? l->trace : v->proof.drops ? cut.trace : r.trace;
   v->loose = l ? l->loose : NULL;
-  cover_traces about = { &cut, l ? l->of : NULL, order, v->t->n_ops };
-  return cover_has_plan (&v->proof, &about, p, v->a, err);
+  membership_traces about = { &cut, l ? l->of : NULL, order, v->t->n_ops };
+  return membership_holds (&v->proof, &about, p, v->a, err);
+}
+
+/* Where a file says which plans its bound covers, its own plan is one of them. */
+static bool is_of_cover (const plan *p, const cover *c) {
+  bool drops = p->n_recomputes, cuts = p->n_sections, moved = p->n_order;
+  return (!drops || c->drops != COVER_DROPS_NONE) &&
+         (!cuts || c->sections != COVER_SECTIONS_NONE) &&
+         (!moved || c->order != COVER_ORDER_TRACE) && (c->swaps || !p->n_moves);
 }
 
 /* The file's claim of the bound, against what is proved; and the plan at hand against both. */
 static bool claims_hold (const trace *t, const prover *v, int64_t step_ns, proved *out,
                          error *err) {
   static const char place[] = "/certificate/lower_bound_ns";
+  char claimed[COVER_TEXT], proved[COVER_TEXT];
   const certificate *c = &v->p->certificate;
   /* nothing that is made again or cut takes an op's time away */
-  cover proved = out->claimed_ns <= trace_total_ns (t) ? cover_every_plan : cover_of (&v->proof);
-  cover_text (&proved, v->p, out->covers);
+  out->cover =
+      out->claimed_ns <= trace_total_ns (t) ? cover_every : membership_cover (&v->proof, v->p);
   out->gap = out->claimed_ns ? (double)step_ns / (double)out->claimed_ns - 1 : INFINITY;
   if (out->lower_bound_ns > step_ns)
     return error_at (err, ERR_infeasible, "/certificate/proof",
@@ -99,9 +108,10 @@ static bool claims_hold (const trace *t, const prover *v, int64_t step_ns, prove
   if (out->claimed_ns > out->lower_bound_ns)
     return error_at (err, ERR_infeasible, place, "%lld ns is claimed, the proof shows %lld ns",
                      (long long)out->claimed_ns, (long long)out->lower_bound_ns);
-  if (!cover_allows (&proved, v->p, c->covers))
-    return error_at (err, ERR_infeasible, "/certificate/covers",
-                     "`%.100s` is claimed, the proof covers %s", c->covers, out->covers);
+  if (c->has_cover && (!is_of_cover (v->p, &c->cover) || !cover_includes (&out->cover, &c->cover)))
+    return error_at (err, ERR_infeasible, "/certificate/cover",
+                     "%.180s is claimed, the proof covers %.180s", cover_text (&c->cover, claimed),
+                     cover_text (&out->cover, proved));
   if (c->gap + GAP_ROUNDING < out->gap)
     return error_at (err, ERR_infeasible, "/certificate/gap",
                      "%.6f is claimed, the plan is %.6f above the bound", c->gap, out->gap);

@@ -8,14 +8,12 @@
 #include "trace/plan.h"
 #include "trace/rewrite/rewrite.h"
 
-enum { PROVED_TEXT = 256 };
-
 typedef struct proved {
   int64_t lower_bound_ns; /* the proof's worth, whatever the plan claims */
   int64_t claimed_ns;
-  const char *kind;         /* "compute", "crossing" or "flow"; NULL: nothing is proved */
-  char covers[PROVED_TEXT]; /* the plans that the claim holds for: see cover.h */
-  double gap;               /* of the plan at hand to the claim; infinite where that is 0 */
+  const char *kind; /* "compute", "crossing" or "flow"; NULL: nothing is proved */
+  cover cover;      /* the plans that the claim holds for */
+  double gap;       /* of the plan at hand to the claim; infinite where that is 0 */
 } proved;
 
 /* step_ns: what the plan at hand takes on the machine model, by the simulator. False with

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/zoo/zoo.h"
+#include "trace/zoo/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,7 +124,8 @@ static void put_source (const net *n) {
             compute_dtype_names[r->dtype], zoo_optimizer_names[r->optimizer],
             r->explicit_attention ? " --explicit-attention" : "",
             r->workspaces ? " --workspaces" : "", r->device->name);
-  build_source (n->b, "zoo", text, "exact");
+  build_source (n->b, "zoo", text);
+  build_zoo (n->b, r->device->name, zoo_request_text (r, n->a, n->err));
 }
 
 trace *zoo_trace (const zoo_request *r, arena *a, error *err) {

@@ -302,10 +302,12 @@ static bool make_trace (maker *m, const import_text *file, trace **out) {
     et_put_uses (&m->uses, &at, op++, tensor_of, b);
   }
   m->job->facts.measured = true;
-  build_source (b, "import", "Chakra .et",
-                c->several_devices ? "not plannable: tensors of several GPUs, of which each has a "
-                                     "memory of its own"
-                                   : "exact: gaps are unknown");
+  build_source (b, "import", "Chakra .et");
+  if (c->several_devices)
+    build_confidence (b, CONFIDENCE_NOT_PLANNABLE,
+                      "tensors of several GPUs, of which each has a memory of its own");
+  else
+    build_confidence (b, CONFIDENCE_EXACT, "gaps are unknown");
   if (c->several_devices)
     m->job->report->advice = "a .et does not say on which GPU a node ran. Record an execution "
                              "trace and the Kineto file of one run (docs/record.md)";

@@ -12,15 +12,6 @@
 #include "trace/summary.h"
 #include "trace/uses.h"
 
-typedef enum confidence {
-  CONFIDENCE_EXACT,
-  CONFIDENCE_APPROXIMATE,
-  CONFIDENCE_TOUCHED,
-  CONFIDENCE_NOT_PLANNABLE
-} confidence;
-
-static const char *const words[] = { "exact", "approximate", "touched", "not plannable" };
-
 static const struct {
   const char *name;
   confidence lowers;
@@ -35,7 +26,7 @@ const char *import_check_name (import_check_id id) {
 }
 
 const char *import_check_lowers (import_check_id id) {
-  return words[table[id].lowers];
+  return confidence_words[table[id].lowers];
 }
 
 typedef struct checker {
@@ -241,19 +232,11 @@ static void check_steps (checker *c) {
                halves ? "; if a step runs several optimizers, --marks repeat" : ""));
 }
 
-static confidence word_of (const char *text) {
-  for (confidence w = CONFIDENCE_NOT_PLANNABLE; w > CONFIDENCE_EXACT; w--)
-    if (strncmp (text, words[w], strlen (words[w])) == 0)
-      return w;
-  return CONFIDENCE_EXACT;
-}
-
 /* The lowest word of all that fail, and what the importer said itself. */
 static bool lower (checker *c, trace *t) {
-  const char *own = t->source.confidence, *colon = strstr (own, ": ");
-  confidence word = word_of (own);
+  confidence word = t->source.confidence;
   char text[600] = "";
-  int length = colon ? snprintf (text, sizeof text, "%.240s", colon + 2) : 0;
+  int length = snprintf (text, sizeof text, "%.240s", t->source.doubt);
   if (c->job->facts.unmarked) {
     word = word > CONFIDENCE_APPROXIMATE ? word : CONFIDENCE_APPROXIMATE;
     length += snprintf (text + length, sizeof text - (size_t)length, "%s%s", length ? "; " : "",
@@ -269,8 +252,9 @@ static bool lower (checker *c, trace *t) {
       length += snprintf (text + length, sizeof text - (size_t)length, "%s%s: %.90s",
                           length ? "; " : "", table[i].name, check->says);
   }
-  t->source.confidence = *text ? SAY (c, "%s: %s", words[word], text) : words[word];
-  return t->source.confidence;
+  t->source.confidence = word;
+  t->source.doubt = SAY (c, "%s", text);
+  return t->source.doubt;
 }
 
 static bool keep_checks (checker *c, trace *t) {
@@ -299,8 +283,9 @@ static bool need_time (checker *c, trace *t) {
     return true;
   c->job->report->advice = "no op takes any time: the durations were lost on the way. Record them "
                            "(docs/record.md)";
-  t->source.confidence = SAY (c, "%s: no durations", words[CONFIDENCE_NOT_PLANNABLE]);
-  return t->source.confidence;
+  t->source.confidence = CONFIDENCE_NOT_PLANNABLE;
+  t->source.doubt = "no durations";
+  return true;
 }
 
 bool checks_run (import_job *job, trace *t) {

@@ -154,6 +154,7 @@ bool report_trace (import_job *job, const trace *t) {
     r->bytes_by_kind[t->tensors[i].kind] += t->tensors[i].bytes;
   }
   r->confidence = t->source.confidence;
+  r->doubt = t->source.doubt;
   return find_peak (job, t);
 }
 
@@ -308,7 +309,8 @@ bool import_report_text (const import_report *r, bytes *out, error *err) {
          r->warnings[i].example[0] ? ")" : "");
   if (r->n_warnings == 0)
     say (&p, "%-12snone\n", "warnings");
-  say (&p, "%-12s%s\n", "confidence", r->confidence);
+  say (&p, "%-12s%s%s%s\n", "confidence", confidence_words[r->confidence], *r->doubt ? ": " : "",
+       r->doubt);
   if (r->advice)
     say (&p, "%-12s%s\n", "next", r->advice);
   return p.ok;
@@ -387,7 +389,7 @@ void import_report_json (const import_report *r, json_writer *w) {
   for (int i = 0; i < r->n_checks; i++)
     json_put_text (w, r->checks[i]);
   json_close_array (w);
-  json_add_text (w, "confidence", r->confidence);
+  confidence_write (w, r->confidence, r->doubt);
   json_put_key (w, "dropped");
   json_open_object (w);
   json_add_int (w, "unused", r->unused_tensors);

@@ -103,7 +103,9 @@ typedef struct import_report {
   int64_t free_tensors;             /* may move between uses that the file supports */
   const char *card;                 /* "Tesla V100-SXM2-32GB"; NULL: not in the file */
   int64_t card_bytes;               /* 0: not in the file */
-  const char *confidence;           /* as in the trace's source */
+  confidence confidence;            /* as in the trace's source */
+  const char *doubt;
+  import_marks helps; /* where no step is marked: how to take one all the same */
   const char *advice; /* the thing to record instead; NULL where the trace can be planned */
   import_warning warnings[IMPORT_WARNINGS];
   int n_warnings;

@@ -105,7 +105,8 @@ bool et_import (import_job *job, const import_text *file, trace **out) {
     build_op (b, op, phase_of (e.walk[leaves[i].node].phase), 0);
     et_put_uses (&uses, &at, i, tensor_of, b);
   }
-  build_source (b, "import", "execution trace", "not plannable: no durations");
+  build_source (b, "import", "execution trace");
+  build_confidence (b, CONFIDENCE_NOT_PLANNABLE, "no durations");
   job->report->peak_by = "last use";
   job->report->advice = "no durations in an execution trace. Add the Kineto file of the same run";
   *out = build_finish (b, job->err);

@@ -342,13 +342,15 @@ static bool make_trace (joiner *j, trace **out) {
     build_op_at (b, index)->gap_ns = r->gap_ns;
     et_put_uses (&p.uses, &at, i, tensor_of, b);
   }
-  const char *confidence = kineto_lacks_launches (job, &j->k, j->it.device);
-  if (!confidence && 4 * job->facts.ops_by_nobody > j->it.n_runs) {
-    confidence = "not plannable: what more than a quarter of the ops use is not listed";
+  const char *doubt = kineto_lacks_launches (job, &j->k, j->it.device);
+  if (!doubt && 4 * job->facts.ops_by_nobody > j->it.n_runs) {
+    doubt = "what more than a quarter of the ops use is not listed";
     job->report->advice = "the execution trace lacks calls of this step: record it from before the "
                           "step to behind it (docs/record.md)";
   }
-  build_source (b, "import", "execution trace and Kineto JSON", confidence ? confidence : "exact");
+  build_source (b, "import", "execution trace and Kineto JSON");
+  if (doubt)
+    build_confidence (b, CONFIDENCE_NOT_PLANNABLE, doubt);
   if (!kineto_samples (job, &j->k, &j->it, b))
     return false;
   *out = build_finish (b, job->err);

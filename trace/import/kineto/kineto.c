@@ -10,7 +10,7 @@ static const char *reads_of (const import_job *job, const kineto *k) {
                              : "reads are those of all ops that may read, and there are no shapes";
 }
 
-static const char *confidence_of (import_job *job, const kineto *k, const kineto_blocks *blocks) {
+static const char *doubt_of (import_job *job, const kineto *k, const kineto_blocks *blocks) {
   const char *reads = reads_of (job, k);
   job->report->inferred =
       arena_format (job->a, job->err, "%s; kinds%s%s", reads,
@@ -18,7 +18,7 @@ static const char *confidence_of (import_job *job, const kineto *k, const kineto
                     blocks->by_address || blocks->has_totals ? "" : "; the baseline is unknown");
   if (!job->report->inferred)
     return NULL;
-  return arena_format (job->a, job->err, "approximate: %s, kinds inferred%s%s", reads,
+  return arena_format (job->a, job->err, "%s, kinds inferred%s%s", reads,
                        blocks->by_address ? "" : ", identity guessed by size",
                        blocks->has_totals ? "" : ", memory held before the step unknown");
 }
@@ -67,7 +67,7 @@ const char *kineto_lacks_launches (import_job *job, const kineto *k, int32_t dev
       "the file lacks the calls that launch GPU work, or their correlation. Record "
       "with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], and keep "
       "all that the profiler writes";
-  return "not plannable: most GPU events have no launch";
+  return "most GPU events have no launch";
 }
 
 bool kineto_import (import_job *job, const import_text *file, const import_text *snapshot,
@@ -88,14 +88,15 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
   trace_builder *b = name ? build_new (job->a, name, 1, job->err) : NULL;
   if (!b || !kineto_tensors (job, &k, &it, details, b) || !kineto_samples (job, &k, &it, b))
     return false;
-  const char *confidence = kineto_lacks_launches (job, &k, it.device);
-  if (!confidence && has_memory (&k, &it)) {
+  const char *doubt = kineto_lacks_launches (job, &k, it.device);
+  bool plannable = !doubt && has_memory (&k, &it);
+  if (plannable) {
     kineto_blocks blocks;
     if (!kineto_pair (job, &k, it.device, &blocks))
       return false;
-    confidence = confidence_of (job, &k, &blocks);
-  } else if (!confidence) {
-    confidence = "not plannable: durations only";
+    doubt = doubt_of (job, &k, &blocks);
+  } else if (!doubt) {
+    doubt = "durations only";
     job->report->advice = arena_format (
         job->a, job->err,
         "no [memory] events%s: sizes are unknown. Profile again with profile_memory=True, or add "
@@ -104,9 +105,10 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
     if (!job->report->advice)
       return false;
   }
-  if (!confidence)
+  if (!doubt)
     return false;
-  build_source (b, "import", "Kineto JSON", confidence);
+  build_source (b, "import", "Kineto JSON");
+  build_confidence (b, plannable ? CONFIDENCE_APPROXIMATE : CONFIDENCE_NOT_PLANNABLE, doubt);
   *out = build_finish (b, job->err);
   return *out;
 }

@@ -226,6 +226,7 @@ bool kineto_refuse_unmarked (import_job *job, const kineto *k, int32_t device) {
   int32_t n = 0;
   if (!repeated_windows (job, k, device, &windows, &n))
     return false;
+  job->report->helps = n ? IMPORT_REPEATS : IMPORT_WHOLE;
   if (n)
     return error_set (job->err, ERR_infeasible,
                       "no complete iteration is marked (profiler.step() every iteration would), "

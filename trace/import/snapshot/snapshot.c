@@ -426,9 +426,9 @@ bool snapshot_import (import_job *job, const import_text *file, trace **out) {
   trace_builder *b = name ? build_new (job->a, name, 1, job->err) : NULL;
   if (!b)
     return false;
-  build_source (b, "import", "CUDA memory snapshot",
-                s.refusals ? "not plannable: lifetimes only, up to where memory ran out"
-                           : "not plannable: lifetimes only");
+  build_source (b, "import", "CUDA memory snapshot");
+  build_confidence (b, CONFIDENCE_NOT_PLANNABLE,
+                    s.refusals ? "lifetimes only, up to where memory ran out" : "lifetimes only");
   if (!intervals_trace_build (job, b, ops, s.n_allocs + 1, lives, n))
     return false;
   if (resident > 0 && resident <= MOST_TENSOR_BYTES)

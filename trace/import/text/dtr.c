@@ -409,7 +409,8 @@ bool dtr_import (import_job *job, const import_text *file, trace **out) {
   if (build_ops (d.b) == 0)
     return error_set (job->err, ERR_infeasible, "a log without calls: nothing to plan");
   tell_kinds (&d);
-  build_source (d.b, "import", "log of operator calls", "exact: gaps are unknown");
+  build_source (d.b, "import", "log of operator calls");
+  build_confidence (d.b, CONFIDENCE_EXACT, "gaps are unknown");
   job->report->peak_by = "releases";
   job->report->inferred = "phases (from names and marks); gaps: unknown";
   *out = build_finish (d.b, job->err);

@@ -143,7 +143,8 @@ static bool make_trace (import_job *job, const import_text *file, const interval
     if (!lives[i].name)
       return false;
   }
-  build_source (b, "import", "interval CSV", "not plannable: lifetimes only");
+  build_source (b, "import", "interval CSV");
+  build_confidence (b, CONFIDENCE_NOT_PLANNABLE, "lifetimes only");
   if (!intervals_trace_build (job, b, names, n_times, lives, n))
     return false;
   *out = build_finish (b, job->err);

@@ -226,7 +226,7 @@ bool kernels_import (import_job *job, const import_text *file, trace **out) {
   int32_t *index = NEW (job->scratch, f.n_tensors + 1, int32_t, job->err);
   if (!b || !index)
     return false;
-  build_source (b, "import", "kernel and tensor JSON", "exact");
+  build_source (b, "import", "kernel and tensor JSON");
   for (int64_t i = 0; i < f.n_tensors; i++) {
     const tensor_row *t = &f.tensors[i];
     index[i] = -1;

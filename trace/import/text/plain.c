@@ -303,7 +303,7 @@ bool plain_import (import_job *job, const import_text *file, trace **out) {
   const char *name = job_trace_name (job, file);
   if (!name || !read_lines (&p, name) || !warn_unused (&p))
     return false;
-  build_source (p.b, "import", "plain text", "exact");
+  build_source (p.b, "import", "plain text");
   report_version (job, file, PLAIN_FIRST_LINE);
   job->report->peak_by = "first and last use";
   *out = build_finish (p.b, job->err);
