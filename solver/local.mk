@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The search for plans, and bounds.
 libcore_a_SOURCES += \
+  solver/again.c \
   solver/ask/ask.c \
   solver/ask/ask.h \
   solver/attempt/attempt.c \
@@ -105,7 +106,6 @@ libcore_a_SOURCES += \
   solver/order/updates.c \
   solver/order/updates.h \
   solver/orders.c \
-  solver/orders.h \
   solver/place/circle.c \
   solver/place/circle.h \
   solver/place/follow.c \
@@ -136,8 +136,8 @@ libcore_a_SOURCES += \
   solver/place/stays_choose.c \
   solver/place/stays_inner.h \
   solver/place/stays_run.c \
-  solver/placements.c \
-  solver/placements.h \
+  solver/placed.c \
+  solver/placed.h \
   solver/policy/attempt.h \
   solver/policy/autoswap.c \
   solver/policy/capuchin.c \
@@ -178,6 +178,7 @@ libcore_a_SOURCES += \
   solver/policy/view.c \
   solver/policy/view.h \
   solver/policy/wishes.c \
+  solver/question.h \
   solver/recompute/bound.c \
   solver/recompute/climb.c \
   solver/recompute/drops.c \

@@ -1,38 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "solver/orders.h"
+#include "solver/question.h"
 
 #include "base/units.h"
 #include "solver/options/lane.h"
 #include "solver/order/climb.h"
 #include "solver/order/updates.h"
+#include "solver/placed.h"
 #include "solver/search/search.h"
 #include "solver/sections/sections.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
-
-enum { MOST_ORDERS = 3 };
-
-typedef struct order_tried {
-  const trace *trace;
-  op_run *runs; /* none: as it is */
-  int32_t n_runs;
-  solution found;    /* without a plan: none was found */
-  bool in_full;      /* searched with more than a look */
-  bool without_cuts; /* found by a look that did not compare them, though they are allowed */
-  error refused;     /* why not */
-} order_tried;
-
-typedef struct ordering {
-  const trace *t;
-  const solve_options *o;
-  effort effort;
-  solve_order *one;
-  arena *arena;
-  int64_t ticks, limit_ticks, look_ticks; /* to spend on a look at one order */
-  bool looks_without_cuts; /* comparing cuts is most of a look, and tells orders apart little */
-  order_tried at[MOST_ORDERS];
-  int32_t count, n_beside; /* looks on threads of their own */
-} ordering;
 
 static int64_t step_ns (const order_tried *x) {
   return x->found.plan ? x->found.plan->predicted.step_ns : INT64_MAX;
@@ -40,7 +17,7 @@ static int64_t step_ns (const order_tried *x) {
 
 /* ---- which orders ---- */
 
-static bool add (ordering *n, op_run *runs, int32_t n_runs, error *err) {
+static bool add (question *n, op_run *runs, int32_t n_runs, error *err) {
   order_tried *x = &n->at[n->count];
   int32_t *order;
   *x = (order_tried){ .runs = runs, .n_runs = n_runs };
@@ -51,7 +28,7 @@ static bool add (ordering *n, op_run *runs, int32_t n_runs, error *err) {
 }
 
 /* Runs of an order of an order, as those of the trace. */
-static bool compose (ordering *n, const order_tried *first, const op_run *second, int32_t n_second,
+static bool compose (question *n, const order_tried *first, const op_run *second, int32_t n_second,
                      op_run **runs, int32_t *n_runs, error *err) {
   const trace *made;
   int32_t *one, *two, count = n->t->n_ops;
@@ -63,7 +40,7 @@ static bool compose (ordering *n, const order_tried *first, const op_run *second
   return order_runs (two, count, n->arena, runs, n_runs, err);
 }
 
-static bool climb (ordering *n, error *err) {
+static bool climb (question *n, error *err) {
   const order_tried *from = &n->at[n->count - 1];
   int64_t steps = tuned (n->o->tuning, TUNE_order_steps);
   climb_options o = { .budget_bytes = n->o->budget_bytes,
@@ -81,7 +58,7 @@ static bool climb (ordering *n, error *err) {
   return add (n, runs, n_runs, err);
 }
 
-static bool find_orders (ordering *n, error *err) {
+static bool find_orders (question *n, error *err) {
   op_run *runs;
   int32_t n_runs;
   return add (n, NULL, 0, err) && order_updates (n->t, n->arena, &runs, &n_runs, err) &&
@@ -92,7 +69,7 @@ static bool find_orders (ordering *n, error *err) {
 
 /* To the gap that was asked for, nothing waits and nothing is calculated twice: no order does
    better. */
-static bool is_over (const ordering *n, const order_tried *x) {
+static bool is_over (const question *n, const order_tried *x) {
   return step_ns (x) <= solve_enough_of (&n->effort, trace_total_ns (n->t)) ||
          (x->found.plan && solve_stops (n->o));
 }
@@ -103,7 +80,7 @@ static bool is_of_all_cuts (const solution *s) {
 }
 
 /* A plan of a look without cuts, under the bound of all cuts in the same order. */
-static void take_bound (ordering *n, order_tried *x, const solution *of) {
+static void take_bound (question *n, order_tried *x, const solution *of) {
   const certificate *c = &of->plan->certificate;
   certified all = solve_by_bound_of (of->plan, x->found.plan);
   all.enough_ns = solve_enough_of (&n->effort, c->lower_bound_ns);
@@ -115,7 +92,7 @@ static void take_bound (ordering *n, order_tried *x, const solution *of) {
 
 /* One order asked once. */
 typedef struct asking {
-  const ordering *n;
+  const question *n;
   order_tried *about;
   solve_options options;
   effort effort;
@@ -126,7 +103,7 @@ typedef struct asking {
   error refused;
 } asking;
 
-static void begin (asking *q, const ordering *n, order_tried *x, bool look, int64_t ticks,
+static void begin (asking *q, const question *n, order_tried *x, bool look, int64_t ticks,
                    const solve_options *o, arena *a) {
   q->n = n;
   q->about = x;
@@ -144,11 +121,11 @@ static void begin (asking *q, const ordering *n, order_tried *x, bool look, int6
 
 static void solve_one (void *context) {
   asking *q = context;
-  q->ok = q->n->one (q->about->trace, &q->options, &q->effort, q->arena, &q->found, &q->refused);
+  q->ok = placed_solve (q->about->trace, &q->options, &q->effort, q->arena, &q->found, &q->refused);
 }
 
 /* That nothing fits, or that nothing was found, is an answer about this order alone. */
-static bool take (ordering *n, asking *q, error *err) {
+static bool take (question *n, asking *q, error *err) {
   order_tried *x = q->about;
   bool without_cuts = q->look && n->looks_without_cuts;
   x->in_full |= !q->look;
@@ -167,7 +144,7 @@ static bool take (ordering *n, asking *q, error *err) {
   return true;
 }
 
-static bool try_order (ordering *n, bool look, order_tried *x, int64_t ticks, int64_t beat_ns,
+static bool try_order (question *n, bool look, order_tried *x, int64_t ticks, int64_t beat_ns,
                        error *err) {
   asking q = { 0 };
   begin (&q, n, x, look, ticks, n->o, n->arena);
@@ -182,15 +159,15 @@ static int64_t promise_ns (const order_tried *x) {
   return x->found.plan ? step_ns (x) / 2 + x->found.bound.lower_bound_ns / 2 : INT64_MAX;
 }
 
-static order_tried *least (ordering *n, int64_t (*of) (const order_tried *)) {
-  order_tried *best = &n->at[0];
+static int32_t least (const question *n, int64_t (*of) (const order_tried *)) {
+  int32_t best = 0;
   for (int32_t i = 1; i < n->count; i++)
-    if (of (&n->at[i]) < of (best))
-      best = &n->at[i];
+    if (of (&n->at[i]) < of (&n->at[best]))
+      best = i;
   return best;
 }
 
-static bool begin_beside (ordering *n, asking *looks, int32_t i, error *err) {
+static bool begin_beside (question *n, asking *looks, int32_t i, error *err) {
   asking *q = &looks[i];
   if (!lane_open (&q->lane, n->o, err))
     return false;
@@ -200,17 +177,17 @@ static bool begin_beside (ordering *n, asking *looks, int32_t i, error *err) {
   return true;
 }
 
-static int32_t threads_of (const ordering *n) {
+static int32_t threads_of (const question *n) {
   return n->t->n_ops <= tuned (n->o->tuning, TUNE_lanes_ops) ? n->o->threads : 1;
 }
 
 /* All but the first beside it, as far as there are threads; each is taken when its turn comes. */
-static bool look_at_all (ordering *n, error *err) {
+bool orders_looks (question *n, error *err) {
   asking looks[MOST_ORDERS] = { 0 };
   bool ok = true;
   for (int32_t i = 1; ok && i < n->count && i < threads_of (n); i++)
     ok = begin_beside (n, looks, i, err);
-  for (int32_t i = 0; ok && i < n->count && !is_over (n, least (n, step_ns)); i++) {
+  for (int32_t i = 0; ok && i < n->count && !is_over (n, &n->at[least (n, step_ns)]); i++) {
     asking *q = &looks[i];
     if (q->lane.arena) {
       lane_take (&q->lane, n->arena);
@@ -226,49 +203,68 @@ static bool look_at_all (ordering *n, error *err) {
   return ok;
 }
 
+static int64_t rest_ticks (const question *n) {
+  return n->limit_ticks - n->count * n->look_ticks;
+}
+
+static int64_t second_ticks (const question *n) {
+  return rest_ticks (n) / tuned (n->o->tuning, TUNE_order_second_part);
+}
+
+bool orders_alone (question *n, error *err) {
+  return placed_solve (n->t, n->o, n->asked, n->arena, &n->best, err);
+}
+
+bool orders_promising (question *n, error *err) {
+  n->promising = &n->at[least (n, promise_ns)];
+  return try_order (n, false, n->promising, rest_ticks (n), n->effort.beat_ns, err);
+}
+
 /* Looks do not compare cuts, so the order of the trace may be better with them than it seemed: than
    the best of another order. Its own plan is searched again for the bound of all cuts. */
-static bool try_as_it_is (ordering *n, int64_t ticks, error *err) {
-  const order_tried *best = least (n, step_ns);
+bool orders_given (question *n, error *err) {
+  const order_tried *best = &n->at[least (n, step_ns)];
   int64_t beat_ns = best == n->at || !best->found.plan ? n->effort.beat_ns : step_ns (best);
-  return is_over (n, best) || try_order (n, false, &n->at[0], ticks, beat_ns, err);
+  return is_over (n, best) || try_order (n, false, &n->at[0], second_ticks (n), beat_ns, err);
 }
 
 /* The most promising order may end behind what a look found in another one, which deserves more
    than that look then, and may have no bound of all cuts yet. */
-static bool try_best_look (ordering *n, int64_t ticks, error *err) {
-  order_tried *best = least (n, step_ns);
+bool orders_best_look (question *n, error *err) {
+  order_tried *best = &n->at[least (n, step_ns)];
   return best->in_full || is_over (n, best) ||
-         try_order (n, false, best, ticks, n->effort.beat_ns, err);
+         try_order (n, false, best, second_ticks (n), n->effort.beat_ns, err);
 }
 
-/* Ticks that were named say how much there is, whatever the level. */
-static bool is_hurried (const ordering *n) {
-  return n->o->level == LEVEL_QUICK && !n->effort.limit_ticks;
+/* ---- when the strategies apply ---- */
+
+bool orders_are_one (const question *n) {
+  return n->count == 1;
 }
 
-/* A little effort for each, the rest for the most promising; in a hurry nothing is done twice. */
-static bool try_all (ordering *n, order_tried **best, error *err) {
-  int64_t rest = n->limit_ticks - n->count * n->look_ticks;
-  if (!look_at_all (n, err))
-    return false;
-  if (!is_over (n, least (n, step_ns))) {
-    order_tried *first = least (n, promise_ns);
-    int64_t second = rest / tuned (n->o->tuning, TUNE_order_second_part);
-    bool hurried = is_hurried (n);
-    if (!try_order (n, false, first, rest, n->effort.beat_ns, err) ||
-        (!hurried && n->looks_without_cuts && first != n->at && !try_as_it_is (n, second, err)) ||
-        (!hurried && !try_best_look (n, second, err)))
-      return false;
-  }
-  *best = least (n, step_ns);
-  return true;
+bool orders_are_several (const question *n) {
+  return n->count > 1;
+}
+
+bool orders_are_open (const question *n) {
+  return orders_are_several (n) && !is_over (n, &n->at[least (n, step_ns)]);
+}
+
+/* Ticks that were named say how much there is, whatever the level; in a hurry nothing is done
+   twice. */
+bool orders_have_time (const question *n) {
+  bool is_hurried = n->o->level == LEVEL_QUICK && !n->effort.limit_ticks;
+  return orders_are_several (n) && !is_hurried;
+}
+
+bool orders_had_other (const question *n) {
+  return orders_have_time (n) && n->looks_without_cuts && n->promising != n->at;
 }
 
 /* ---- the answer ---- */
 
 /* For a search that ended at a look: compute, unless there is more to say and time for it. */
-static bool bound_look (ordering *n, order_tried *x, error *err) {
+static bool bound_look (question *n, order_tried *x, error *err) {
   if (is_over (n, x) || solve_stops (n->o))
     return solve_certify_by_compute (n->t, n->o, &n->effort, &x->found, n->arena, err);
   if (!search_certify (x->trace, n->o, &n->effort, n->arena, &x->found, err))
@@ -278,7 +274,7 @@ static bool bound_look (ordering *n, order_tried *x, error *err) {
 }
 
 /* The plan of the trace in an order as one of the trace as it is. */
-static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
+static bool give_back (question *n, order_tried *x, solution *out, error *err) {
   if (x->without_cuts && !bound_look (n, x, err))
     return false;
   *out = x->found;
@@ -287,7 +283,7 @@ static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
          (!x->n_runs || check_plan (n->t, out->plan, n->arena, NULL, err));
 }
 
-static void name_class (const ordering *n, const solution *s) {
+static void name_class (const question *n, const solution *s) {
   certificate *c = &s->plan->certificate;
   c->cover.order = c->lower_bound_ns <= trace_total_ns (n->t) ? COVER_ORDER_ANY
                    : s->plan->n_order                         ? COVER_ORDER_GIVEN
@@ -314,29 +310,33 @@ static bool refuse (const trace *t, const solve_options *o, const error *why, ar
                     budget);
 }
 
-bool orders_solve (const trace *t, const solve_options *o, const effort *e, solve_order *one,
-                   arena *a, solution *out, error *err) {
-  ordering *n = NEW (a, 1, ordering, err);
-  order_tried *best;
-  if (!n)
-    return false;
-  *n = (ordering){ .t = t, .o = o, .effort = solve_effort (o, e), .one = one, .arena = a };
+bool orders_begin (question *n, error *err) {
+  const solve_options *o = n->o;
+  n->count = 1;
+  if (o->order == ORDER_AS_IS)
+    return true;
+  n->count = 0;
   n->looks_without_cuts = o->sections == SECTIONS_AUTO;
-  int64_t usual_ticks = search_default_ticks (t, o);
+  int64_t usual_ticks = search_default_ticks (n->t, o);
   n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : usual_ticks;
   n->look_ticks = (n->limit_ticks < usual_ticks ? n->limit_ticks : usual_ticks) /
                       tuned (o->tuning, TUNE_order_look_part) +
                   1;
-  if (!find_orders (n, err))
-    return false;
+  return find_orders (n, err);
+}
+
+int64_t orders_best_ns (const question *n) {
+  return n->count > 1 ? step_ns (&n->at[least (n, step_ns)]) : INT64_MAX;
+}
+
+bool orders_settle (question *n, error *err) {
   if (n->count == 1)
-    return one (t, o, e, a, out, err);
-  if (!try_all (n, &best, err))
-    return false;
+    return n->best.plan || error_set (err, ERR_limit, "every strategy that finds a plan is off");
+  order_tried *best = &n->at[least (n, step_ns)];
   if (!best->found.plan)
-    return refuse (t, o, &best->refused, a, err);
-  if (!give_back (n, best, out, err))
+    return refuse (n->t, n->o, &best->refused, n->arena, err);
+  if (!give_back (n, best, &n->best, err))
     return false;
-  name_class (n, out);
+  name_class (n, &n->best);
   return true;
 }

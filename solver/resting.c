@@ -89,26 +89,29 @@ static bool give_back (const trace *t, const solve_options *o, const plan *like,
   return p->trace_digest && check_plan (t, p, a, NULL, err);
 }
 
-bool resting_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,
-                    arena *a, solution *out, error *err) {
+bool resting_take (const trace *t, const solve_options *o, const effort *e, arena *a, rested *out,
+                   error *err) {
   assert (t && o->device);
-  plan like = { 0 };
-  solve_options own = *o;
-  effort how = e ? *e : (effort){ 0 };
-  const trace *left;
-  bool limited;
+  *out = (rested){ .left = t, .options = *o };
   if (o->same_places)
-    return one (t, o, e, a, out, err);
-  if (!choose (t, o, a, &like, &limited, err) ||
-      !trace_rest (t, like.resting, like.n_resting, a, &left, err))
+    return true;
+  if (!choose (t, o, a, &out->like, &out->limited, err) ||
+      !trace_rest (t, out->like.resting, out->like.n_resting, a, &out->left, err))
     return false;
-  if (!like.n_resting)
-    return one (t, o, e, a, out, err);
-  own.trace_digest = NULL;
-  own.resting_bytes = resting_bytes (t, &like);
-  own.host_bytes -= own.resting_bytes;
-  how.guide = NULL; /* its gaps are those of all of the trace */
-  return one (left, &own, &how, a, out, err) &&
-         (!limited || bound_again (left, o, &how, a, out, err)) &&
-         give_back (t, o, &like, a, out, err);
+  if (!out->like.n_resting) {
+    out->left = t;
+    return true;
+  }
+  out->options.trace_digest = NULL;
+  out->options.resting_bytes = resting_bytes (t, &out->like);
+  out->options.host_bytes -= out->options.resting_bytes;
+  out->effort = e ? *e : (effort){ 0 };
+  out->effort.guide = NULL; /* its gaps are those of all of the trace */
+  return true;
+}
+
+bool resting_give_back (const trace *t, const solve_options *o, const rested *r, arena *a,
+                        solution *s, error *err) {
+  return !r->like.n_resting || ((!r->limited || bound_again (r->left, o, &r->effort, a, s, err)) &&
+                                give_back (t, o, &r->like, a, s, err));
 }

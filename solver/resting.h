@@ -5,10 +5,21 @@
 #ifndef FERRY_SOLVER_RESTING_H
 #define FERRY_SOLVER_RESTING_H
 
-#include "solver/placements.h"
+#include "solver/options/options.h"
 
-/* `one` finds the plan of what is left. */
-bool resting_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,
-                    arena *a, solution *out, error *err) MUST_CHECK;
+/* The question that is left, where `like` has what rests. */
+typedef struct rested {
+  plan like;
+  const trace *left;
+  solve_options options;
+  effort effort; /* of that question, where something rests */
+  bool limited;  /* a bound may ask for the host */
+} rested;
+
+bool resting_take (const trace *t, const solve_options *o, const effort *e, arena *a, rested *out,
+                   error *err) MUST_CHECK;
+/* The plan of what is left becomes one of the whole trace. */
+bool resting_give_back (const trace *t, const solve_options *o, const rested *r, arena *a,
+                        solution *s, error *err) MUST_CHECK;
 
 #endif

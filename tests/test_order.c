@@ -5,8 +5,7 @@
 
 #include "base/random.h"
 #include "solver/order/updates.h"
-#include "solver/orders.h"
-#include "solver/search/search.h"
+#include "solver/solve.h"
 #include "tests/random_case.h"
 #include "tests/ref_order.h"
 #include "tests/same_trace.h"
@@ -195,14 +194,6 @@ START_TEST (updates_move_to_where_their_gradients_are_final) {
 }
 END_TEST
 
-/* A search that finds something in looks only, and in those of the trace's own order. */
-static bool in_a_look (const trace *t, const solve_options *o, const effort *e, arena *a,
-                       solution *out, error *why) {
-  if (o->sections || !o->trace_digest)
-    return error_set (why, ERR_limit, "nothing was found");
-  return search_solve (t, o, e, a, out, why);
-}
-
 START_TEST (a_look_that_stays_the_best_has_the_bound_of_all_cuts) {
   const trace *t = made (
       &(zoo_request){ .name = "vgg16", .batch = 64, .optimizer = ZOO_MOMENTUM, .device = &card });
@@ -216,7 +207,10 @@ START_TEST (a_look_that_stays_the_best_has_the_bound_of_all_cuts) {
                       .order = ORDER_UPDATES };
   effort e = { .limit_ticks = 200000 };
   solution s;
-  ck_assert_msg (orders_solve (t, &o, &e, in_a_look, room, &s, &err), "%s", told ());
+  tuning looks_alone = tuning_shipped;
+  ck_assert (tuning_read (&looks_alone, "promising=0,given=0,best_look=0", &err));
+  o.tuning = &looks_alone;
+  ck_assert_msg (solve_with (t, &o, &e, room, &s, &err), "%s", told ());
   ck_assert_int_eq (s.plan->certificate.cover.sections, COVER_SECTIONS_ANY);
   ck_assert_int_eq (s.bound.lower_bound_ns, s.plan->certificate.lower_bound_ns);
   ck_assert_int_le (s.bound.lower_bound_ns, s.plan->predicted.step_ns);

@@ -8,7 +8,7 @@
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
 #include "solver/options/allowed.h"
-#include "solver/placements.h"
+#include "solver/placed.h"
 #include "solver/recompute/recompute.h"
 #include "solver/sections/sections.h"
 #include "solver/solve.h"
@@ -119,7 +119,7 @@ static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, er
 
 static bool may_lie_in_arena (const ask *q) {
   const solve_options *o = &q->options;
-  return o->placement == PLACES_AUTO ? placements_suit_arena (o)
+  return o->placement == PLACES_AUTO ? placed_suits_arena (o)
                                      : o->placement == PLACES_ARENA && !o->same_places;
 }
 

@@ -135,10 +135,7 @@ static bool search_layouts (search *s, error *err) {
 
 /* ---- the search ---- */
 
-#define RULE_TOP(name, applies, part)
 #define RULE_ATTEMPT(name, applies, part) { STRATEGY_ATTEMPT_##name, applies, search_##name, part },
-#define RULE_DROPS(name, applies, part)
-#define RULE_SEARCH(name, applies, part)
 
 static const struct rule {
   strategy_id id;

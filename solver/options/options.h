@@ -58,7 +58,7 @@ typedef struct solve_options {
                                0: the first that was met */
   bool same_places;         /* every stay of a part on the same granules */
   places_mode placement;    /* not looked at with same_places */
-  int64_t arena_granule_bytes; /* solver/placements' own: as schedule's */
+  int64_t arena_granule_bytes; /* solver/placed's own: as schedule's */
   int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
   bool by_latency;             /* likewise: as layout_request's */
   const tuning *tuning;        /* NULL: as shipped */

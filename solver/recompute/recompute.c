@@ -79,9 +79,6 @@ static bool is_slow (finding *f) {
 
 /* ---- the search ---- */
 
-#define RULE_TOP(name, applies, part)
-#define RULE_ATTEMPT(name, applies, part)
-#define RULE_SEARCH(name, applies, part)
 #define RULE_DROPS(name, applies, part) { STRATEGY_DROPS_##name, applies, with_##name, part },
 
 static const struct rule {

@@ -284,11 +284,7 @@ static bool ways_program (ways *m, error *err) {
 
 /* ---- the search ---- */
 
-#define RULE_TOP(name, applies, part)
-#define RULE_ATTEMPT(name, applies, part)
-#define RULE_DROPS(name, applies, part)
-#define RULE_SEARCH(name, applies, part) RULE (name, applies, part)
-#define RULE(name, applies, part) { STRATEGY_SEARCH_##name, applies, ways_##name, part },
+#define RULE_SEARCH(name, applies, part) { STRATEGY_SEARCH_##name, applies, ways_##name, part },
 
 static const struct rule {
   strategy_id id;

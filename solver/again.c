@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The stage PLACES: the best plan is searched once more, with its order, and mostly its cuts and
+   drops, kept: for an arena, where `auto` allows that and granules lose much, and with larger
+   groups of weights and optimizer state. */
+#include "base/units.h"
+#include "solver/order/updates.h"
+#include "solver/placed.h"
+#include "solver/question.h"
+#include "solver/search/search.h"
+#include "trace/check/check.h"
+#include "trace/rewrite/order.h"
+#include "trace/simulate/lost.h"
+
+static bool is_done (const placing *p, const solution *best) {
+  return placed_is_enough (p, best) || solve_stops (p->o);
+}
+
+/* Events that are a tick of the search that found the best. */
+static int64_t events_of (const placing *p) {
+  return placed_rewrites (p->o) ? solve_events_per_tick (p->t->n_ops) : 1;
+}
+
+/* A part of the ticks of the best. */
+static effort effort_again (const placing *p, const solution *best, tuning_id part) {
+  effort e = solve_effort (p->o, p->effort);
+  int64_t ticks = e.limit_ticks ? e.limit_ticks : search_default_ticks (p->t, p->o);
+  e.limit_ticks = ticks * events_of (p) / tuned (p->o->tuning, part) + 1;
+  e.enough_ns = solve_enough_of (&e, best->plan->certificate.lower_bound_ns);
+  return e;
+}
+
+/* The bound of the best stays: it is of all cuts, drops and orders that it speaks of, and of bytes.
+ */
+static void take_again (const placing *p, solution *best, const solution *s, const effort *e) {
+  certified kept = solve_by_bound_of (best->plan, s->plan);
+  kept.enough_ns = e->enough_ns;
+  kept.limit_met = solve_stops (p->o) ? "stopped" : "ticks";
+  solve_write_certificate (s->plan, &kept);
+  best->plan = s->plan;
+  best->robust = s->robust;
+}
+
+/* Another way to search a step that is rewritten already, or to rewrite it. */
+typedef struct again {
+  const char *name;
+  placement_kind kind;
+  bool by_latency; /* as the options' */
+  bool anew;       /* with other cuts and drops */
+} again;
+
+static const again in_arena = { "arena", PLACEMENT_ARENA, false, false };
+
+/* The bound of the best speaks of that plan too: it may take for dead what the plan keeps. */
+static bool is_covered (const trace *t, const solution *best, const solution *s) {
+  const certificate *all = &best->plan->certificate;
+  return all->lower_bound_ns <= trace_total_ns (t) ||
+         cover_includes_but_order (&all->cover, &s->plan->certificate.cover);
+}
+
+/* With the bound that its own search has found. */
+static void take_own (solution *best, const solution *s) {
+  s->plan->certificate.cover.order = best->plan->certificate.cover.order;
+  best->plan = s->plan;
+  best->robust = s->robust;
+  best->bound = s->bound;
+}
+
+static bool search_again (const placing *p, const again *how, solution *out, error *err) {
+  if (how->anew)
+    return placed_arena_once (p, out, err);
+  return how->kind == PLACEMENT_ARENA ? placed_arena (p, out, err)
+                                      : placed_once (p, p->o, p->effort, out, err);
+}
+
+/* The plan of the step in that order, cut and with those drops, if it is faster in such places, or
+   in other groups. */
+static bool try_again (const placing *outer, const plan *like, const again *how_else,
+                       const effort *e, solution *best, solution *found, error *err) {
+  const trace *t = outer->t;
+  solve_options plain = *outer->o;
+  variant v = { how_else->name, like->sections, like->recomputes, like->n_sections,
+                like->n_recomputes };
+  placing p = *outer;
+  effort how = *e;
+  solution s = { 0 };
+  int32_t *order;
+  error why = { 0 };
+  plain.keep_proof = how_else->anew && outer->o->keep_proof; /* its own bound may be the answer's */
+  plain.by_latency = how_else->by_latency;
+  plain.trace_digest = like->n_order ? NULL : outer->o->trace_digest;
+  how.beat_ns = best->plan->predicted.step_ns;
+  p.o = &plain;
+  p.effort = &how;
+  p.fixed = how_else->anew ? NULL : &v;
+  if (like->n_order && !trace_reorder (t, like->order, like->n_order, p.arena, &p.t, &order, err))
+    return false;
+  bool ok = search_again (&p, how_else, &s, &why);
+  best->ticks += how_else->anew ? s.ticks : s.ticks / events_of (outer);
+  if (!ok)
+    return placed_may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
+  best->candidates += s.candidates;
+  if (found)
+    *found = s;
+  if (!s.plan || s.plan->predicted.step_ns >= best->plan->predicted.step_ns)
+    return true;
+  if (!how_else->anew || is_covered (t, best, &s))
+    take_again (outer, best, &s, e);
+  else
+    take_own (best, &s);
+  if (how_else->anew || (!v.n_sections && !v.n_recomputes))
+    best->why = s.why; /* it was of cuts and drops that the plan has not */
+  return plan_set_order (best->plan, t, like->order, like->n_order, p.arena, err) &&
+         (!like->n_order || check_plan (t, best->plan, p.arena, NULL, err));
+}
+
+/* Granules lose so much of the budget that other cuts and drops may pay where they do not. */
+static bool is_lossy (const placing *p, const plan *best, bool *lossy, error *err) {
+  const trace *t = p->t;
+  int64_t lost, least_ppm = tuned (p->o->tuning, TUNE_arena_anew_ppm);
+  *lossy = false;
+  if (best->placement.kind == PLACEMENT_ARENA)
+    return true;
+  if (!lost_bytes (t, best, p->arena, &lost, err))
+    return false;
+  *lossy = lost > units_scale (p->o->budget_bytes, least_ppm, 1000000);
+  return true;
+}
+
+/* ---- the strategies ---- */
+
+static placing placing_of (const question *q) {
+  return (placing){ .t = q->t, .o = q->o, .effort = q->asked, .arena = q->arena };
+}
+
+bool again_may (const question *q) {
+  placing p = placing_of (q);
+  return placed_suits (q->o, q->asked) && !placed_is_large (q->t, q->o) && !is_done (&p, &q->best);
+}
+
+bool again_rewrites (const question *q) {
+  return again_may (q) && q->o->placement == PLACES_AUTO && placed_rewrites (q->o);
+}
+
+/* Cuts and drops are compared by plans that are not placed, all with one share of the budget. So
+   those that were chosen may still be the best with another, though their plan is not. */
+bool again_anew (question *q, error *err) {
+  placing x = placing_of (q), *p = &x;
+  solution *best = &q->best;
+  static const again anew = { "arena", PLACEMENT_ARENA, false, true };
+  bool lossy;
+  plan like = *best->plan;
+  const plan *had = best->plan;
+  solution found = { 0 };
+  effort how = effort_again (p, best, TUNE_arena_anew_part);
+  how.limit_ticks /= events_of (p);
+  if (!is_lossy (p, best->plan, &lossy, err) ||
+      (lossy && !try_again (p, &like, &anew, &how, best, &found, err)))
+    return false;
+  bool may = found.plan && best->plan == had && !is_done (p, best) &&
+             found.plan->predicted.compute_ns < had->predicted.step_ns;
+  if (!may || !is_covered (p->t, best, &found))
+    return true;
+  plan chosen = *found.plan;
+  chosen.order = like.order;
+  chosen.n_order = like.n_order;
+  how = effort_again (p, best, TUNE_arena_again_part);
+  return try_again (p, &chosen, &in_arena, &how, best, NULL, err);
+}
+
+/* The order that the best has not: as it is, or with the updates moved up. */
+static bool other_order (const placing *p, plan *like, bool *is_other, error *err) {
+  *is_other = like->n_order;
+  like->n_order = 0;
+  if (*is_other || p->o->order == ORDER_AS_IS)
+    return true;
+  if (!order_updates (p->t, p->arena, &like->order, &like->n_order, err))
+    return false;
+  *is_other = like->n_order;
+  return true;
+}
+
+/* The best plan's cuts and drops are kept; what moves and where it lies is searched once more. */
+bool again_arena (question *q, error *err) {
+  placing p = placing_of (q);
+  plan like = *q->best.plan;
+  effort how = effort_again (&p, &q->best, TUNE_arena_again_part);
+  return try_again (&p, &like, &in_arena, &how, &q->best, NULL, err);
+}
+
+static bool try_bare (const placing *p, plan *like, solution *best, error *err) {
+  effort how = effort_again (p, best, TUNE_arena_again_part);
+  like->n_sections = like->n_recomputes = 0;
+  return try_again (p, like, &in_arena, &how, best, NULL, err);
+}
+
+/* Neither cut nor dropped. */
+bool again_uncut (question *q, error *err) {
+  placing p = placing_of (q);
+  plan like = *q->best.plan;
+  bool rewritten = like.n_sections || like.n_recomputes;
+  return !rewritten || q->best.plain_bound_ns >= like.predicted.step_ns ||
+         try_bare (&p, &like, &q->best, err);
+}
+
+/* And in another order. */
+bool again_reordered (question *q, error *err) {
+  placing p = placing_of (q);
+  plan like = *q->best.plan;
+  const plan *had = q->best.plan;
+  effort how = effort_again (&p, &q->best, TUNE_arena_again_part);
+  bool is_other = false;
+  return other_order (&p, &like, &is_other, err) &&
+         (!is_other || try_bare (&p, &like, &q->best, err)) &&
+         (q->best.plan == had || solve_certify_by_compute (p.t, p.o, &how, &q->best, p.arena,
+                                                           err)); /* it was of another */
+}
+
+/* True if weights or optimizer state are away when the step ends, in so many copies that their
+   latency is a part of it. */
+static bool is_late (const placing *p, const plan *best) {
+  __int128 late_ns = (__int128)best->n_moves * p->o->device->link.copy_ns;
+  bool state = false;
+  for (int32_t i = 0; i < best->n_moves; i++)
+    state |= best->moves[i].in_before <= best->moves[i].out_after;
+  return state &&
+         late_ns * tuned (p->o->tuning, TUNE_latency_again_least) > best->predicted.step_ns;
+}
+
+/* Larger groups of weights and optimizer state, where the many small copies of the best take long
+   to begin. */
+bool again_grouped (question *q, error *err) {
+  placing p = placing_of (q);
+  plan like = *q->best.plan;
+  again larger = { "by-latency", like.placement.kind, true, false };
+  effort how = effort_again (
+      &p, &q->best, placed_rewrites (q->o) ? TUNE_arena_again_part : TUNE_latency_again_part);
+  return !is_late (&p, &like) || try_again (&p, &like, &larger, &how, &q->best, NULL, err);
+}
