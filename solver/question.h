@@ -26,7 +26,7 @@ typedef struct question {
   effort effort;       /* that, with what it leaves open taken from the options */
   arena *arena;
   solution best; /* no plan: none yet, or the orders are not compared yet */
-  /* Of the stage ORDER. */
+  /* The stage ORDER has these. */
   order_tried at[MOST_ORDERS];
   int32_t count, n_beside;                /* looks on threads of their own */
   int64_t ticks, limit_ticks, look_ticks; /* to spend on a look at one order */

@@ -28,7 +28,7 @@ void import_fuzz (const uint8_t *data, size_t size) {
   bytes text = { 0 };
   if (import_memory (sources, at ? 2 : 1, &o, a, &t, &report, &err)) {
     must (err.code == ERR_none && trace_validate (t, &err));
-    must (report.confidence != NULL && report.n_ops == t->n_ops);
+    must (report.doubt != NULL && report.n_ops == t->n_ops);
     must (trace_is_plannable (t) == (report.advice == NULL));
     must (import_report_text (&report, &text, &err) && text.size > 0);
     bytes_free (&text);

@@ -12,7 +12,7 @@ trace_builder *build_new (arena *a, const char *name, int64_t batch, error *err)
 void build_source (trace_builder *b, const char *kind, const char *detail);
 /* The device file that it was made for, and its request, which lives as long as the trace. */
 void build_zoo (trace_builder *b, const char *made_for, const char *request);
-/* Where it is not exact, and why; doubt may be NULL. */
+/* How sure it is, and why not more; doubt may be NULL. */
 void build_confidence (trace_builder *b, confidence c, const char *doubt);
 
 /* The index of the new tensor. persistent is set from the kind; the name is copied. */

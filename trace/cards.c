@@ -51,7 +51,7 @@ static bool is_called (const trace *t) {
   return t->source.device && *t->source.device;
 }
 
-/* Of the zoo, or of times that were scaled. */
+/* The device of a trace of the zoo, or of times that were scaled. */
 static const char *made_for (const trace *t) {
   return t->source.made_for && *t->source.made_for ? t->source.made_for : NULL;
 }

@@ -72,7 +72,8 @@ static void put_rewriting (const cover *c, char text[COVER_TEXT]) {
   const char *units = c->given_units ? ", with these groups, pool and granules" : "";
   const char *still = c->swaps ? "" : " and nothing swapped";
   if (c->swaps && c->drops == COVER_DROPS_ANY && c->kept && c->sections == COVER_SECTIONS_ANY)
-    snprintf (text, COVER_TEXT, "every plan, with whatever sections and recompute entries%s", units);
+    snprintf (text, COVER_TEXT, "every plan, with whatever sections and recompute entries%s",
+              units);
   else if (is_rewriting_given (c))
     snprintf (text, COVER_TEXT, "every plan %s%s%s",
               only_swaps (c) ? "without sections and recompute"
@@ -80,7 +81,8 @@ static void put_rewriting (const cover *c, char text[COVER_TEXT]) {
               still, units);
   else
     snprintf (text, COVER_TEXT, "every plan %s%s%s%s%s", drops[c->drops],
-              cover_keeps_nothing (c) ? " from what lives anyway" : "", still, cuts[c->sections], units);
+              cover_keeps_nothing (c) ? " from what lives anyway" : "", still, cuts[c->sections],
+              units);
 }
 
 /* Plans that only swap leave the order alone, so that is not said of them. */

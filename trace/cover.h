@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which plans a bound covers: a value, which is stored, compared, and put in words in cover.c alone.
-   `given`: as the plan at hand has it, so such a cover means something beside its plan only. */
+/* Which plans a bound covers: a value, which is stored, compared, and put in words in cover.c
+   alone. `given`: as the plan at hand has it, so such a cover means something beside its plan only.
+ */
 #ifndef FERRY_TRACE_COVER_H
 #define FERRY_TRACE_COVER_H
 
@@ -32,7 +33,7 @@ typedef enum cover_order {
   COVER_ORDER_ANY
 } cover_order;
 
-/* Who can follow them: anybody, or ferry_torch. */
+/* Followed by anybody, or by ferry_torch. */
 typedef enum cover_executor { COVER_EXECUTOR_ANY, COVER_EXECUTOR_TORCH } cover_executor;
 
 typedef struct cover {

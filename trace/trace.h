@@ -99,7 +99,7 @@ typedef struct trace_source {
   const char *made_for; /* else the device file whose card they are for; or "" */
   const char *zoo;      /* the zoo's request, canonical JSON; or NULL */
   confidence confidence;
-  const char *doubt;   /* what it doubts, or "" */
+  const char *doubt;   /* the reason why it is no more, or "" */
   const char **checks; /* the importer's checks of itself, a line each */
   int32_t n_checks;
 } trace_source;

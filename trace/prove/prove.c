@@ -83,7 +83,7 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   return membership_holds (&v->proof, &about, p, v->a, err);
 }
 
-/* Where a file says which plans its bound covers, its own plan is one of them. */
+/* The plan of a file is one of those that its bound covers. */
 static bool is_of_cover (const plan *p, const cover *c) {
   bool drops = p->n_recomputes, cuts = p->n_sections, moved = p->n_order;
   return (!drops || c->drops != COVER_DROPS_NONE) &&

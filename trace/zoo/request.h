@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The request that a trace of the zoo was made by, as `source.zoo` of its file has it: whoever wants
-   the network at another batch or for another card makes it again. */
+/* The request that a trace of the zoo was made by, as `source.zoo` of its file has it: whoever
+   wants the network at another batch or for another card makes it again. */
 #ifndef FERRY_TRACE_ZOO_REQUEST_H
 #define FERRY_TRACE_ZOO_REQUEST_H
 

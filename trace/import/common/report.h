@@ -105,7 +105,7 @@ typedef struct import_report {
   int64_t card_bytes;               /* 0: not in the file */
   confidence confidence;            /* as in the trace's source */
   const char *doubt;
-  import_marks helps; /* where no step is marked: how to take one all the same */
+  import_marks helps; /* if no step is marked: how to take one all the same */
   const char *advice; /* the thing to record instead; NULL where the trace can be planned */
   import_warning warnings[IMPORT_WARNINGS];
   int n_warnings;
