@@ -128,9 +128,8 @@ static bool print_import (call *c, const trace *t, const bytes *text) {
   json_writer w;
   sha256 hash;
   char id[SHA256_TEXT], digest[TRACE_DIGEST];
-  const char *device = card_device_of_trace (t, c->arena, &c->err);
-  if (c->err.code || !summary_of (t, c->arena, &s, &c->err) ||
-      !trace_digest (t, digest, &c->err))
+  const char *device = card_device_of_trace (t);
+  if (c->err.code || !summary_of (t, c->arena, &s, &c->err) || !trace_digest (t, digest, &c->err))
     return false;
   sha256_start (&hash);
   sha256_add (&hash, text->data, (size_t)text->size);
