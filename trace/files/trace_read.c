@@ -213,8 +213,8 @@ static bool read_confidence (reading *r, const json *j, trace_source *s) {
     s->doubt = arena_string (r->arena, *doubt == ' ' ? doubt + 1 : doubt, r->err);
     return s->doubt;
   }
-  return json_error (j, r->err, "`%.40s` is none of exact, approximate, touched, not plannable",
-                     text);
+  return json_error (
+      j, r->err, "`%.40s` is none of exact, approximate, learned, touched, not plannable", text);
 }
 
 static bool read_source (reading *r, const json *root) {
