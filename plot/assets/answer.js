@@ -23,7 +23,7 @@ function showAnswer(c, proof, moves) {
 function showNone(r, sure, retry) {
   const least = r.floor_bytes > r.budget_bytes ? r.floor_bytes : null;
   at("words").replaceChildren(make("strong", {}, sure ? `Nothing fits in ${bytesText(r.budget_bytes)}. ` : `No plan was found in ${bytesText(r.budget_bytes)}. `),
-    least ? `Op ${r.floor_op.name} alone touches ${bytesText(least)} of whole tensors. ` : "", "Allow more, or ",
+    least ? `Whole ops need ${bytesText(least)}, set by ${r.floor_op.name}. ` : "", "Allow more, or ",
     make("button", { type: "button", class: "link", onclick: () => retry(least) }, least ? `ask for ${bytesText(Math.ceil(least * 1.02))}` : "ask for more memory"), ".");
   for (const id of ["f-step", "f-memory", "f-bound", "f-bytes"]) { setText(id, "\u2013"); setText(id + "-sub", "\u00a0"); }
   setText("f-memory", bytesText(r.floor_bytes), `${r.floor_bytes} bytes`);

@@ -116,8 +116,7 @@ async function showPlan(it, signal, final) {
   const r = it.result;
   learnNeeds(r);
   if (!r.fits) {
-    if (!final && it.exit !== 1) return;
-    if (known.shown) return;
+    if (!final || known.shown) return; // parts or another order may fit
     known.jobs.schedules = null;
     showNone(r, it.exit !== 4, least => { state.b = least ? String(Math.ceil(least * 1.02)) : `${Math.min(100, Math.round(percentOf()) + 10)}%`; showQuestion(); answer(); });
     showTimeline(null);

@@ -151,8 +151,20 @@ def _ ():
 
 @claim ("the devices that a request may name are those of the command")
 def _ ():
-  names = s.ask ("GET", "/v1/devices").json ()["devices"]
+  told = s.ask ("GET", "/v1/devices").json ()
+  names = told["devices"]
+  assert [d["name"] for d in told["files"]] == names and all (d["format"] == "ferry-device/1" for d in told["files"]), told["files"]
   assert names == [d["name"] for d in json.loads (ferry ("devices", "--json").stdout)] and "v100" in names, names
+
+@claim ("an upload may name a network of the zoo, and is then the trace of that command")
+def _ ():
+  network = {"format": "ferry-network/1", "network": "alexnet", "batch": 2, "image": 64, "classes": 10, "width_divisor": 4, "device": "v100"}
+  made = s.ask ("POST", "/v1/traces", json.dumps (network).encode ()).json ()
+  ferry ("zoo", "-q", "alexnet", "--batch", "2", "--image", "64", "--classes", "10", "--width-divisor", "4", "-d", "v100", "-o", "named.json")
+  assert made["trace"] == s.upload ("named.json") and made["info"]["device"] == "v100", made
+  for odd, says in (({"network": "alexnot"}, "alexnot"), ({"device": "/etc/passwd"}, "no name of a device"), ({"batch": 0}, "batch"), ({"more": 1}, "more")):
+    detail = problem (s.ask ("POST", "/v1/traces", json.dumps ({**network, **odd}).encode ()), 422, "import-failed")["detail"]
+    assert says in detail, (odd, detail)
 
 @claim ("every fault of a request is named with its place")
 def _ ():

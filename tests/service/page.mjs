@@ -186,6 +186,12 @@ await until (630000, "running");
 await page.click ("#cancel");
 await until (630000, "cancelled");
 claim ("Cancel stops the search", (await states (630000)).includes ("cancelled") && (await page.textContent ("#state")).startsWith ("Cancelled"));
+// ---- the queue ----
+const inWay = await Promise.all ([2, 3, 4, 5].map (seed => fetch (url + "/v1/schedules", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify ({ trace, budget_ppm: 650000, effort: "thorough", seed }) }).then (r => r.json ())));
+await slide (77);
+const waits = await page.waitForFunction (() => /queue/.test (document.getElementById ("state").textContent)).then (() => page.textContent ("#state"));
+claim ("its place in the queue is told: " + waits, /(next|\dth|\drd|\dnd|\dst) in the queue/i.test (waits));
+for (const j of inWay) await fetch (url + j.links.self, { method: "DELETE" });
 await slide (5);
 await page.waitForFunction (() => document.getElementById ("answer").dataset.fits === "no");
 claim ("where nothing fits, the least is named and can be asked for", (await page.$$ ("#words button")).length === 1);
@@ -206,7 +212,12 @@ claim ("a step without a card says so: " + await pair.textContent ("#state"), (a
 await pair.selectOption ("#device", "v100");
 await pair.waitForFunction (() => document.body.dataset.done === "");
 await done (pair);
-claim ("a card is chosen, and all is answered for it", await pair.$eval ("#timeline-empty", e => e.hidden) && await painted (pair, "#curve-canvas") > 3);
+claim ("a card is chosen, and what is too little for it is told", await pair.$eval ("#answer", a => a.dataset.fits === "no") && await pair.$eval ("#curve-empty", e => e.hidden));
+await clean ("nothing fits", pair);
+await pair.click ("#words button");
+await pair.waitForFunction (() => document.body.dataset.done === "");
+await done (pair);
+claim ("what it asks for instead has a plan", await pair.$eval ("#timeline-empty", e => e.hidden) && await painted (pair, "#base") > 3);
 await pair.context ().close ();
 const beyond = await opened (1440, "light");
 await beyond.setInputFiles ("#file", large);
