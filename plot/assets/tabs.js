@@ -1,11 +1,11 @@
 // What lies behind the timeline: published policies, other cards, several jobs on one card.
 
-// heads: [text, is it a name]; rows: { cells, out: does not fit, mark }.
+// heads: [text, is it a name]; rows: { cells, out: does not fit, ours }.
 function tableOf(caption, heads, rows) {
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, make("table", {},
     make("caption", { class: "sr" }, caption),
     make("thead", {}, make("tr", {}, ...heads.map(([text, name]) => make("th", { scope: "col", class: name ? "t" : "" }, text)))),
-    make("tbody", {}, ...rows.map(r => make("tr", { class: `${r.out ? "out" : ""} ${r.mark ? "mark" : ""}` }, ...r.cells.map((c, i) => make(i ? "td" : "th", { class: heads[i][1] ? "t" : "", scope: i ? null : "row" }, c)))))));
+    make("tbody", {}, ...rows.map(r => make("tr", { class: `${r.out ? "out" : ""} ${r.ours ? "ours" : ""}` }, ...r.cells.map((c, i) => make(i ? "td" : "th", { class: heads[i][1] ? "t" : "", scope: i ? null : "row" }, c)))))));
 }
 
 // A slowdown as a bar beside its number, so that a column can be read at a glance.
@@ -22,7 +22,7 @@ function showPolicies(json, budget) {
   const most = Math.max(0.1, ...rows.filter(r => r.fits).map(r => r.c.step_ns / r.c.baseline_ns - 1));
   at("policies").replaceChildren(tabHead("Policies at this budget", `Every published policy that ferry has, in ${bytesText(budget)}, on the same machine model.`),
     tableOf("policies", [["policy", true], ["step"], ["slower"], ["gap"], ["device"], ["host"], ["out"], ["in"]], rows.map(r => ({
-      out: !r.fits, mark: r.label.startsWith("ferry"), cells: [r.label, ...(r.fits
+      out: !r.fits, ours: r.label.startsWith("ferry"), cells: [r.label, ...(r.fits
         ? [timeText(r.c.step_ns), slowCell(r.c.step_ns, r.c.baseline_ns, most), shareText(r.gap), bytesText(r.c.peak_bytes), bytesText(r.c.host_peak_bytes), bytesText(r.c.d2h_bytes), bytesText(r.c.h2d_bytes)]
         : ["does not fit", "", "", r.reached_bytes ? `reaches ${bytesText(r.reached_bytes)}` : "", "", "", ""])] }))));
 }
@@ -33,7 +33,7 @@ function showCards(json, own, choose) {
   const most = Math.max(0.1, ...rows.filter(r => r.answer === "plan").map(r => r.predicted.step_ns / r.baseline_ns - 1));
   at("cards").replaceChildren(tabHead("The same step on other cards", "Swaps alone, at the same budget. Times of ops are carried over by the cards' rooflines; hover a name for what was assumed."),
     tableOf("cards", [["card", true], ["step"], ["slower"], ["without a limit"], ["link"], ["budget"], ["host"]], rows.map(r => ({
-      out: r.answer !== "plan", mark: r.name === own, cells: [make("button", { type: "button", class: "link", title: r.assumed, onclick: () => choose(r.name) }, r.name), ...(r.answer === "plan"
+      out: r.answer !== "plan", ours: r.name === own, cells: [make("button", { type: "button", class: "link", title: r.assumed, onclick: () => choose(r.name) }, r.name), ...(r.answer === "plan"
         ? [timeText(r.predicted.step_ns), slowCell(r.predicted.step_ns, r.baseline_ns, most), timeText(r.baseline_ns), rateText(r.link_bytes_per_s), bytesText(r.budget_bytes), bytesText(r.predicted.host_peak_bytes)]
         : ["does not fit", "", timeText(r.baseline_ns), rateText(r.link_bytes_per_s), bytesText(r.budget_bytes), ""])] }))));
 }
