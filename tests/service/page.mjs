@@ -13,7 +13,7 @@ const complaints = [], elsewhere = [];
 async function opened (width, scheme, to = "/") {
   const context = await browser.newContext ({ viewport: { width, height: width < 500 ? 844 : 900 }, colorScheme: scheme, permissions: ["clipboard-read", "clipboard-write"] });
   const page = await context.newPage ();
-  page.setDefaultTimeout (150000);
+  page.setDefaultTimeout (240000);
   page.on ("console", m => m.type () === "error" && complaints.push (m.text ()));
   page.on ("pageerror", e => complaints.push (e.message));
   page.on ("request", r => r.url ().startsWith (url) || /^(data|blob|file):/.test (r.url ()) || elsewhere.push (r.url ()));
