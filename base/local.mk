@@ -29,6 +29,8 @@ libcore_a_SOURCES += \
   base/random.h \
   base/roster.c \
   base/roster.h \
+  base/sandbox.c \
+  base/sandbox.h \
   base/sha256.c \
   base/sha256.h \
   base/table.c \

@@ -66,13 +66,14 @@ static job_row job_named (const char *id) {
 static submit_answer submit (const char *id, const char *owner) {
   submit_answer answer;
   job_row j = job_named (id);
-  ck_assert_msg (store_submit (s, &j, owner, 1000, &answer, &err), "%s", err.text);
+  ck_assert_msg (store_submit (s, &j, owner, (queue_limit){ 1000, false }, &answer, &err), "%s",
+                 err.text);
   return answer;
 }
 
 static bool claim (job_row *out) {
   bool found = false;
-  ck_assert_msg (store_claim (s, "w", 60000, a, out, &found, &err), "%s", err.text);
+  ck_assert_msg (store_claim (s, "w", 60000, NULL, a, out, &found, &err), "%s", err.text);
   return found;
 }
 
@@ -114,11 +115,46 @@ START_TEST (a_full_queue_takes_no_more_and_still_joins) {
   job_row j = job_named ("b");
   begin (_i, 1);
   submit ("a", "ada");
-  ck_assert (store_submit (s, &j, "ada", 1, &answer, &err));
+  ck_assert (store_submit (s, &j, "ada", (queue_limit){ 1, false }, &answer, &err));
   ck_assert_int_eq (answer, SUBMIT_FULL);
   j = job_named ("a");
-  ck_assert (store_submit (s, &j, "ada", 1, &answer, &err));
+  ck_assert (store_submit (s, &j, "ada", (queue_limit){ 1, false }, &answer, &err));
   ck_assert_int_eq (answer, SUBMIT_JOINED);
+  end ();
+}
+END_TEST
+
+START_TEST (owners_take_turns_and_one_alone_gets_half_of_the_queue) {
+  static const char *const want[] = { "a1", "b1", "c1", "a2", "b2", "a3" };
+  static const int64_t places[] = { 0, 1, 2, 3, 4, 5 };
+  submit_answer answer;
+  job_row j;
+  int64_t place = 0;
+  begin (_i, 0);
+  for (int i = 0; i < 3; i++)
+    submit ((const char *[]){ "a1", "a2", "a3" }[i], "ada");
+  submit ("b1", "bob");
+  submit ("b2", "bob");
+  submit ("c1", "cyd");
+  ck_assert (claim (&j)); /* the first of all: nobody has had a turn */
+  ck_assert_str_eq (j.id, want[0]);
+  for (int i = 1; i < 6; i++) {
+    usleep (2000); /* turns are told apart by milliseconds */
+    j = find (want[i]);
+    ck_assert (store_position (s, &j, &place, &err));
+    ck_assert_int_le (place, places[i]);
+    ck_assert (claim (&j));
+    ck_assert (i > 2 || strcmp (j.id, "a2") != 0);
+    if (i == 5)
+      ck_assert_str_eq (j.id, "a3");
+  }
+  for (int i = 0; i < 6; i++) {
+    char id[] = { 'q', (char)('0' + i), 0 };
+    j = job_named (id);
+    ck_assert (
+        store_submit (s, &j, i < 4 ? "ada" : "bob", (queue_limit){ 6, true }, &answer, &err));
+    ck_assert_int_eq (answer, i == 3 ? SUBMIT_FULL : SUBMIT_NEW); /* bob still finds room */
+  }
   end ();
 }
 END_TEST
@@ -135,7 +171,7 @@ static void *claim_all (void *context) {
   error e = { 0 };
   job_row j;
   for (bool found = true; found && c->n < JOBS;)
-    if (!store_claim (c->own, "w", 60000, mine, &j, &found, &e))
+    if (!store_claim (c->own, "w", 60000, NULL, mine, &j, &found, &e))
       found = false;
     else if (found)
       snprintf (c->ids[c->n++], 65, "%s", j.id);
@@ -194,7 +230,7 @@ START_TEST (a_lease_that_ran_out_is_queued_again_until_it_was_tried_often_enough
   begin (_i, 4);
   submit ("a", "ada");
   for (int tried = 1; tried <= 3; tried++) {
-    ck_assert (store_claim (s, "w", -1000, a, &j, &found, &err) && found);
+    ck_assert (store_claim (s, "w", -1000, NULL, a, &j, &found, &err) && found);
     ck_assert_int_eq (j.tries, tried);
     ck_assert_msg (store_reap (s, 3, &err), "%s", err.text);
     ck_assert_int_eq (find ("a").state, tried < 3 ? JOB_queued : JOB_failed);
@@ -459,15 +495,18 @@ START_TEST (an_import_goes_with_its_trace) {
   begin (_i, 16);
   snprintf (request, sizeof request, "{\"body\":\"%s\"}", body);
   job_row asked = { .id = "i1", .kind = "imports", .request = request };
-  ck_assert (store_submit (s, &asked, "ada", 10, &answer, &err) && claim (&j));
+  ck_assert (store_submit (s, &asked, "ada", (queue_limit){ 10, false }, &answer, &err) &&
+             claim (&j));
   ck_assert (store_add_trace (s, &t, body, &err) && finish (&j, JOB_done));
   usleep (600000);
   ck_assert (store_saw (s, "i1", &err) && store_own (s, "t1", "ada", &err));
   ck_assert_msg (store_sweep (s, 500, &err), "%s", err.text);
-  ck_assert (store_submit (s, &asked, "ada", 10, &answer, &err) && answer == SUBMIT_JOINED);
+  ck_assert (store_submit (s, &asked, "ada", (queue_limit){ 10, false }, &answer, &err) &&
+             answer == SUBMIT_JOINED);
   ck_assert (store_disown (s, "t1", "ada", &err));
   ck_assert_msg (store_sweep (s, 0, &err), "%s", err.text);
-  ck_assert (store_submit (s, &asked, "ada", 10, &answer, &err) && answer == SUBMIT_NEW);
+  ck_assert (store_submit (s, &asked, "ada", (queue_limit){ 10, false }, &answer, &err) &&
+             answer == SUBMIT_NEW);
   end ();
 }
 END_TEST
@@ -492,7 +531,7 @@ START_TEST (the_newest_curve_of_a_fingerprint_is_found) {
   begin (_i, 10);
   ck_assert (store_add_trace (s, &t, "body", &err) && store_own (s, "t1", "ada", &err) &&
              store_name_trace (s, "t1", "ada", "print", 1, &err));
-  ck_assert (store_submit (s, &j, "ada", 10, &answer, &err));
+  ck_assert (store_submit (s, &j, "ada", (queue_limit){ 10, false }, &answer, &err));
   ck_assert (store_find_curve (s, "print", "ada", a, &c, &found, &err) && !found);
   ck_assert (claim (&j) && finish (&j, JOB_done));
   ck_assert (store_find_curve (s, "print", "ada", a, &c, &found, &err) && found);
@@ -514,6 +553,7 @@ int main (void) {
   const suite_row rows[] = {
     { the_same_id_is_joined_and_asked_again_after_a_failure, 0, databases },
     { a_full_queue_takes_no_more_and_still_joins, 0, databases },
+    { owners_take_turns_and_one_alone_gets_half_of_the_queue, 0, databases },
     { what_nobody_looks_at_goes_and_what_somebody_needs_stays, 0, databases },
     { an_import_goes_with_its_trace, 0, databases },
     { a_key_is_kept_for_one_job_of_an_owner, 0, databases },

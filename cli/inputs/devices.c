@@ -12,9 +12,7 @@
 #include "solver/ask/ask.h"
 #include "trace/cards.h"
 
-/* The folder of the shipped devices: of FERRY_DATADIR, beside the program in a build tree or an
-   installation that was moved, or where it was installed. */
-static const char *device_folder (call *c) {
+const char *device_folder (call *c) {
   static const char *const beside[] = { "../data/devices", "data/devices", "../../data/devices",
                                         "../share/ferry/devices" };
   enum { N_BESIDE = sizeof beside / sizeof *beside };

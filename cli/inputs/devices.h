@@ -24,4 +24,8 @@ bool device_host (call *c, const device *d, int64_t *host_bytes) MUST_CHECK;
 /* The names, those of the newest cards first; NULL on failure. */
 const char *const *device_names (call *c, int *count) MUST_CHECK;
 
+/* The folder of the shipped devices: of FERRY_DATADIR, beside the program in a build tree or an
+   installation that was moved, or where it was installed. */
+const char *device_folder (call *c);
+
 #endif

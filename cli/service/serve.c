@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/order.h"
+#include "base/sandbox.h"
 #include "base/units.h"
 #include "cli/call/call.h"
 #include "cli/inputs/devices.h"
@@ -314,11 +315,21 @@ static void read_tokens_anew (service *s) {
   service_log (s, ok ? "info" : "error", ok ? "tokens are read anew" : err.text, NULL);
 }
 
+static void tell_sandbox (call *c) {
+  for (int i = 0; i < SANDBOX_PARTS; i++)
+    if (!sandbox_has ((sandbox_part)i))
+      call_note (c, "workers do without %s: this system has none", sandbox_names[i]);
+  if (geteuid () == 0)
+    call_note (c, "workers of root have its name and none of its privileges: start ferry serve as "
+                  "another user");
+}
+
 static int serve (call *c, service_options *o, const sockets *s) {
   sigset_t signals;
   int number = 0;
   http *h = NULL;
   keep_little ();
+  tell_sandbox (c);
   allow_files (c, &o->most_connections);
   block_signals (&signals);
   service *it = service_new (o, &c->err);

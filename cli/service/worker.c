@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry worker`: what `ferry serve` runs for a job, in a process with limits; the only processes
    that read what clients send. */
+#include <dirent.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,8 +13,10 @@
 
 #include "base/child.h"
 #include "base/parts.h"
+#include "base/sandbox.h"
 #include "base/sha256.h"
 #include "base/units.h"
+#include "cli/inputs/devices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/service/network.h"
 #include "trace/cards.h"
@@ -47,6 +51,56 @@ enum { LIMITS_ADDRESSES = false };
 enum { LIMITS_ADDRESSES = true };
 #endif
 
+enum { MOST_READS = 128 };
+
+typedef struct reads {
+  const char *at[MOST_READS + 1];
+  int n;
+} reads;
+
+static void add_read (reads *r, const char *path) {
+  if (path && *path == '/' && r->n < MOST_READS)
+    r->at[r->n++] = path;
+}
+
+static int add_library (struct dl_phdr_info *of, size_t size, void *to) {
+  (void)size;
+  add_read (to, of->dlpi_name);
+  return 0;
+}
+
+static const char *link_target (call *c, const char *path) {
+  char to[4096];
+  ssize_t n = readlink (path, to, sizeof to);
+  return n > 0 ? arena_string_n (c->arena, to, (size_t)n, &c->err) : NULL;
+}
+
+/* The job's own files are links in its folder. */
+static void add_links (call *c, reads *r) {
+  DIR *all = opendir (".");
+  for (struct dirent *e; all && (e = readdir (all));)
+    if (e->d_type == DT_LNK)
+      add_read (r, link_target (c, e->d_name));
+  if (all)
+    closedir (all);
+}
+
+/* A worker reads its job, the program with its libraries and data, and nothing else. */
+static bool enter_sandbox (call *c) {
+  reads r = { .n = 0 };
+  add_read (&r, "/usr");
+  add_read (&r, "/lib");
+  add_read (&r, "/lib64");
+  add_read (&r, "/etc/ld.so.cache");
+  add_read (&r, "/proc/self");
+  add_read (&r, "/sys/devices/system/cpu");
+  add_read (&r, device_folder (c));
+  add_read (&r, link_target (c, "/proc/self/exe"));
+  dl_iterate_phdr (add_library, &r);
+  add_links (c, &r);
+  return sandbox_enter (r.at, &c->err);
+}
+
 static int run_command (call *c) {
   int64_t memory = 0, seconds = 0, parent = 0;
   if (c->n_operands < 5 || !units_parse_bytes (c->operands[1], &memory, &c->err) ||
@@ -65,6 +119,8 @@ static int run_command (call *c) {
   umask (077);
   if (nice (NICE) == -1)
     call_note (c, "the worker runs with its parent's priority");
+  if (!enter_sandbox (c))
+    return call_failed (c);
   c->operands[3] = "ferry";
   execv ("/proc/self/exe", (char **)c->operands + 3);
   error_set (&c->err, ERR_internal, "the worker cannot start itself");

@@ -11,7 +11,7 @@ typedef struct advice {
   bool known;             /* there is a curve of this profile */
   bool fits;              /* on the card that was asked about, at the slowdown */
   int64_t memory_bytes;   /* the budget of the point that was chosen; 0: none is fast enough */
-  int64_t reserved_bytes; /* what the process takes of the card beside its budget */
+  int64_t reserved_bytes; /* of the card, by its process beside its budget */
   int64_t slowdown_ppm;
   int64_t peak_bytes, host_bytes, d2h_bytes, h2d_bytes;
   int64_t step_ns, baseline_ns, bound_ns, floor_bytes;
@@ -25,7 +25,7 @@ bool advice_is_name (const request *q, const char *fingerprint);
 /* For any card.  slowdown_ppm: at most so much longer than without a budget. */
 bool advice_find (service *s, request *q, const char *fingerprint, int64_t slowdown_ppm,
                   advice *out, error *err) MUST_CHECK;
-/* What it takes of a card; 0: no point is fast enough. */
+/* Bytes of a card that it needs; 0: no point is fast enough. */
 static inline int64_t advice_card_bytes (const advice *a) {
   return a->memory_bytes ? a->memory_bytes + a->reserved_bytes : 0;
 }

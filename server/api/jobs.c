@@ -200,14 +200,17 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
   bool found = false;
   submit_answer answer;
   job_row job = { .id = a->id, .kind = kind, .request = a->text, .trace = q->trace + 3 };
-  if (!store_submit (s->store, &job, q->owner, s->options.most_queued, &answer, &err) ||
+  if (!store_submit (s->store, &job, q->owner,
+                     (queue_limit){ s->options.most_queued, s->tokens != NULL }, &answer, &err) ||
       (answer != SUBMIT_FULL &&
        !store_find_job (s->store, a->id, NULL, q->arena, out, &found, &err))) {
     reply_error (p, q, &err);
     return false;
   }
   if (answer == SUBMIT_FULL) {
-    reply_problem (p, q, PROBLEM_queue_full, "%lld jobs are queued (--max-queue)",
+    reply_problem (p, q, PROBLEM_queue_full,
+                   "the queue has no place left for you: %lld jobs (--max-queue), of which"
+                   " one owner may have as many as are free",
                    (long long)s->options.most_queued);
     reply_header (p, "Retry-After", "5");
     return false;

@@ -4,15 +4,25 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "server/api/embedded.h"
 #include "server/api/routes.h"
+#include "server/service/folder.h"
 
 void api_health (service *s, request *q, reply *p) {
   (void)s, (void)q;
   reply_text (p, 200, "text/plain", "alive\n");
+}
+
+static bool disk_is_full (const service *s) {
+  enum { LEAST_BYTES = 4 << 20 };
+  char blobs[300];
+  struct statvfs is;
+  snprintf (blobs, sizeof blobs, "%s/blobs", s->options.folder);
+  return (statvfs (blobs, &is) == 0 && (int64_t)(is.f_bavail * is.f_frsize) < LEAST_BYTES) ||
+         folder_bytes (blobs) >= s->options.disk_bytes;
 }
 
 void api_ready (service *s, request *q, reply *p) {
@@ -24,6 +34,8 @@ void api_ready (service *s, request *q, reply *p) {
     reply_problem (p, q, PROBLEM_unavailable, "%s", err.text);
   else if (access (s->options.folder, W_OK) != 0)
     reply_problem (p, q, PROBLEM_unavailable, "the state folder cannot be written");
+  else if (disk_is_full (s))
+    reply_problem (p, q, PROBLEM_unavailable, "there is no room for traces and results");
   else
     reply_text (p, 200, "text/plain", "ready\n");
 }
@@ -71,7 +83,6 @@ static void reply_embedded (request *q, reply *p, const char *name) {
   if (!bytes_append (&p->body, f->data, f->size, &ignored))
     p->status = 500;
   reply_header (p, "Content-Security-Policy", policy);
-  reply_header (p, "X-Content-Type-Options", "nosniff");
   reply_header (p, "Referrer-Policy", "no-referrer");
   reply_header (p, "Cache-Control", "no-cache");
 }

@@ -168,20 +168,22 @@ static const char *print_of (request *q, reply *p, bool *ok) {
   return print;
 }
 
+/* Bytes that another has sent are new to who sends them for the first time. */
 static bool known_already (service *s, request *q, reply *p, const char *print, bool *failed) {
   trace_row t;
-  bool found = false, mine = false;
+  bool found = false, mine = false, now = false;
   error err = { 0 };
   *failed =
+      !store_find_alias (s->store, q->digest, q->owner, q->arena, &t, &mine, &err) ||
       !store_find_alias (s->store, q->digest, NULL, q->arena, &t, &found, &err) ||
       (found &&
        (!store_own (s->store, t.id, q->owner, &err) ||
         (print && !store_name_trace (s->store, t.id, q->owner, print, store_now_ms (), &err)) ||
-        !store_find_trace (s->store, t.id, q->owner, q->arena, &t, &mine, &err)));
+        !store_find_trace (s->store, t.id, q->owner, q->arena, &t, &now, &err)));
   if (*failed)
     reply_error (p, q, &err);
   else if (found)
-    reply_trace (q, p, &t, 200);
+    reply_trace (q, p, &t, mine ? 200 : 201);
   return found;
 }
 

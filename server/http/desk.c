@@ -47,11 +47,21 @@ bool desk_put (desk *d, exchange *e, void (*sleep) (exchange *e)) {
   return open;
 }
 
+/* Where there are several owners, each may have as many as are left, as of the queue of jobs. */
+static bool has_room (const desk *d, const exchange *asks) {
+  int own = 0, left = MOST_WAITERS - d->n_waiting - d->n_streams;
+  for (const exchange *e = d->streams; d->service->tokens && e; e = e->next)
+    own += strcmp (e->request.owner, asks->request.owner) == 0;
+  for (const exchange *e = d->waiting; d->service->tokens && e; e = e->next)
+    own += strcmp (e->request.owner, asks->request.owner) == 0;
+  return left > own && !d->draining;
+}
+
 /* The reply waits for a job: the exchange is kept aside, or answered at once where it must. What
    changed while the store was read may be missing in it, so then it is asked again. */
 static bool put_aside (desk *d, exchange *e, int64_t changes) {
   pthread_mutex_lock (&d->lock);
-  bool room = d->n_waiting + d->n_streams < MOST_WAITERS && !d->draining;
+  bool room = has_room (d, e);
   if (room) {
     e->next = d->waiting;
     d->waiting = e;
@@ -122,7 +132,7 @@ static void ask_again (desk *d, bool all) {
 
 bool desk_stream (desk *d, exchange *e) {
   pthread_mutex_lock (&d->lock);
-  bool room = d->n_waiting + d->n_streams < MOST_WAITERS && !d->draining;
+  bool room = has_room (d, e);
   if (room) {
     e->after = e->reply.stream_after;
     e->told_ns = service_now_ns ();

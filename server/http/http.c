@@ -34,7 +34,8 @@ static bool lacks_room (int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG;
 }
 
-static door *begin (http *h, struct MHD_Connection *c, const char *path, const char *method) {
+static door *begin (http *h, struct MHD_Connection *c, const char *path, const char *method,
+                    const char *version) {
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info (c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   door *r = calloc (1, sizeof *r);
@@ -56,7 +57,9 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   MHD_get_connection_values (c, MHD_GET_ARGUMENT_KIND, take_field, q);
   request_name (q, h->salt, atomic_fetch_add (&h->requests, 1));
   links_busy (h->links, r->link, LINK_BODY);
-  const char *fault = request_fault (q), *wrong = fault ? fault : request_target (q);
+  const char *fault = request_fault (q, strcmp (version, MHD_HTTP_VERSION_1_1) == 0);
+  const char *wrong = fault ? fault : request_target (q);
+  r->unsure = fault;
   if (!request_is_printable (q))
     reply_problem (&r->e.reply, q, PROBLEM_malformed, "the path or query has odd characters");
   else if (wrong)
@@ -120,13 +123,12 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
                                size_t *size, void **state) {
   door *r = *state;
   enum MHD_Result result = MHD_NO;
-  (void)version;
   if (!r) {
-    *state = r = begin (context, c, path, method);
+    *state = r = begin (context, c, path, method, version);
     if (!r)
       return MHD_NO;
     /* A reply at this moment spares the body, and ends the connection. */
-    return !r->e.route && has_body (&r->e.request) ? door_reply (r) : MHD_YES;
+    return !r->e.route && (r->unsure || has_body (&r->e.request)) ? door_reply (r) : MHD_YES;
   }
   if (*size) {
     links_bytes (r->http->links, r->link, (int64_t)*size);

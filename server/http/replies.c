@@ -7,8 +7,12 @@
 
 static void add_headers (door *r, struct MHD_Response *out) {
   const reply *p = &r->e.reply;
-  if (p->type)
+  if (p->type) {
     MHD_add_response_header (out, "Content-Type", p->type);
+    MHD_add_response_header (out, "X-Content-Type-Options", "nosniff");
+  }
+  if (r->unsure)
+    MHD_add_response_header (out, "Connection", "close");
   for (int i = 0; i < p->n_headers; i++)
     MHD_add_response_header (out, p->headers[i].name, p->headers[i].value);
 }

@@ -99,11 +99,16 @@ bool request_is_printable (const request *q) {
   return ok;
 }
 
+/* Asked by whoever watches over the service, which may say no Host. */
+static bool is_probe (const request *q) {
+  return strcmp (q->path, "/healthz") == 0 || strcmp (q->path, "/readyz") == 0;
+}
+
 /* Two readers of one stream of bytes, such as a proxy and this, could see its requests end at
    different places, or for different hosts. Without chunks or a length the end is that of the
    connection, whose client is taken for gone. */
-const char *request_fault (const request *q) {
-  int ends = 0, hosts = 0;
+const char *request_fault (const request *q, bool needs_host) {
+  int ends = 0, hosts = 0, askers = 0;
   for (int i = 0; i < q->n_headers; i++) {
     const field *f = &q->headers[i];
     bool coding = strcasecmp (f->name, "Transfer-Encoding") == 0;
@@ -113,10 +118,13 @@ const char *request_fault (const request *q) {
       return "Transfer-Encoding: chunked is the only one that is read here";
     ends += coding || strcasecmp (f->name, "Content-Length") == 0;
     hosts += strcasecmp (f->name, "Host") == 0;
+    askers += strcasecmp (f->name, "Authorization") == 0;
   }
-  return ends > 1    ? "one Content-Length, or one Transfer-Encoding, says where the body ends"
-         : hosts > 1 ? "one Host says whom it is for"
-                     : NULL;
+  return ends > 1     ? "one Content-Length, or one Transfer-Encoding, says where the body ends"
+         : hosts > 1  ? "one Host says whom it is for"
+         : askers > 1 ? "one Authorization says who asks"
+         : needs_host && !hosts && !is_probe (q) ? "HTTP/1.1 needs a Host"
+                                                 : NULL;
 }
 
 const char *request_target (request *q) {

@@ -66,7 +66,7 @@ bool text_to_int (const char *text, int64_t most, int64_t *out);
 /* No blanks, control characters or bytes beyond ASCII in path and query. */
 bool request_is_printable (const request *q);
 /* A fault of its head, by which a proxy in front could read another request; or NULL. */
-const char *request_fault (const request *q);
+const char *request_fault (const request *q, bool needs_host);
 /* Takes the host off a target that names it, as proxies are sent it; or the fault of such a one. */
 const char *request_target (request *q);
 /* Its id, and the W3C trace context that was sent, or a new one. */

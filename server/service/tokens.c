@@ -77,7 +77,7 @@ bool tokens_read (token_list *l, error *err) {
     l->all = fresh.all;
     l->n = fresh.n;
   }
-  l->seen = fresh.seen; /* what is wrong with it is told once */
+  l->seen = fresh.seen; /* a fault of it is told once */
   pthread_rwlock_unlock (&l->lock);
   free (old);
   return ok;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "server/store/inner.h"
 
 #define JOB_COLUMNS                                                                       \
@@ -31,22 +32,29 @@ static job_row job_of (const sql_rows *r, int row) {
 
 /* ---- in ---- */
 
-/* Room for one more in the queue. */
-static bool has_room (store *s, int64_t most, arena *a, bool *room, error *err) {
-  sql_rows rows;
-  if (!store_inside (s, "select count(*) from job where state = 'queued'", NULL, 0, a, &rows, err))
+/* Room for one more of this owner in the queue. Where there are several, each may have as many as
+   are left: one alone gets half, and there is always some for one who comes later. */
+static bool has_room (store *s, queue_limit limit, const char *owner, arena *a, bool *room,
+                      error *err) {
+  sql_rows all, own;
+  if (!store_inside (s, "select count(*) from job where state = 'queued'", NULL, 0, a, &all, err) ||
+      !STORE_INSIDE (s,
+                     "select count(*) from job j, owner o where j.state = 'queued'"
+                     " and o.object = j.id and o.owner = $1",
+                     a, &own, err, owner))
     return false;
-  *room = store_int (&rows, 0, 0) < most;
+  int64_t left = limit.most - store_int (&all, 0, 0);
+  *room = left > 0 && (!limit.shares || store_int (&own, 0, 0) < left);
   return true;
 }
 
-static bool submit (store *s, const job_row *job, const char *owner, int64_t most_queued, arena *a,
+static bool submit (store *s, const job_row *job, const char *owner, queue_limit limit, arena *a,
                     submit_answer *answer, error *err) {
   sql_rows there, again = { 0 };
   number_text now = store_number (store_now_ms ());
   bool room = false;
   if (!STORE_INSIDE (s, "select state from job where id = $1", a, &there, err, job->id) ||
-      !has_room (s, most_queued, a, &room, err))
+      !has_room (s, limit, owner, a, &room, err))
     return false;
   bool ended = there.rows && (strcmp (sql_cell (&there, 0, 0), "failed") == 0 ||
                               strcmp (sql_cell (&there, 0, 0), "cancelled") == 0);
@@ -83,12 +91,12 @@ static bool submit (store *s, const job_row *job, const char *owner, int64_t mos
                              NULL, NULL, err, job->id, owner);
 }
 
-bool store_submit (store *s, const job_row *job, const char *owner, int64_t most_queued,
+bool store_submit (store *s, const job_row *job, const char *owner, queue_limit limit,
                    submit_answer *answer, error *err) {
   arena *a = arena_new (0);
   bool ok = a ? store_begin (s, err) : error_memory (err);
   if (ok)
-    ok = store_end (s, submit (s, job, owner, most_queued, a, answer, err), err);
+    ok = store_end (s, submit (s, job, owner, limit, a, answer, err), err);
   if (ok && *answer != SUBMIT_JOINED)
     store_tell (s);
   arena_free (a);
@@ -115,26 +123,41 @@ bool store_promise (store *s, const char *owner, const char *name, const char *j
 
 /* ---- at work ---- */
 
-bool store_claim (store *s, const char *worker, int64_t lease_ms, arena *a, job_row *out,
-                  bool *found, error *err) {
+#define FIRST_OWNER "(select min (o.owner) from owner o where o.object = job.id)"
+
+/* The turn that it took; a replica that claims at the same moment may take it twice. */
+static bool take_turn (store *s, const char *job, const char *now_ms, error *err) {
+  return STORE_RUN (s,
+                    "insert into turn (owner, at_ms) select min (o.owner), cast ($2 as bigint)"
+                    " from owner o where o.object = $1 having count(*) > 0"
+                    " on conflict (owner) do update set at_ms = excluded.at_ms",
+                    NULL, NULL, err, job, now_ms);
+}
+
+bool store_claim (store *s, const char *worker, int64_t lease_ms, const char *only, arena *a,
+                  job_row *out, bool *found, error *err) {
   sql_rows rows;
-  char text[1024];
+  char text[1536];
   number_text now = store_number (store_now_ms ()), lease = store_number (lease_ms);
   snprintf (text, sizeof text,
             "update job as j set state = 'running', attempt = attempt + 1, tries = tries + 1,"
             " worker = $1, lease_ms = %s + cast($2 as bigint), started_ms = $3"
             " where id = (select id from job"
-            " where state = 'queued' order by created_ms, id limit 1%s) and state = 'queued'"
+            " where state = 'queued' and ($4 = '' or kind = $4) order by coalesce ((select t.at_ms"
+            " from turn t where t.owner = " FIRST_OWNER "), 0), case kind when 'imports' then 0"
+            " else 1 end, created_ms, id limit 1%s) and state = 'queued'"
             " returning id, kind, request, outcome, problem, state, attempt, tries, events,"
             " created_ms, started_ms, finished_ms",
             s->driver->now_ms, s->driver->claims);
-  if (!STORE_RUN (s, text, a, &rows, err, worker, lease.text, now.text))
+  if (!STORE_RUN (s, text, a, &rows, err, worker, lease.text, now.text, only ? only : ""))
     return false;
   *found = rows.rows > 0;
   if (!*found)
     return true;
   *out = job_of (&rows, 0);
-  error ignored = { 0 }; /* it is claimed, and of the log's interest alone */
+  error ignored = { 0 }; /* it is claimed: what follows is of less weight */
+  if (!take_turn (s, out->id, now.text, &ignored))
+    ignored = (error){ 0 };
   bool known =
       STORE_READ (s, "select trace from origin where job = $1", a, &rows, &ignored, out->id);
   out->trace = known && rows.rows ? sql_cell (&rows, 0, 0) : NULL;
@@ -304,16 +327,39 @@ bool store_events (store *s, const char *id, int64_t after, arena *a, event_row 
   return true;
 }
 
+/* Of each other owner as many go first as of its own owner before it, and one more where their turn
+   is earlier. */
+static int64_t before_in_turn (const sql_rows *r, int64_t rank, int64_t own_ms) {
+  int64_t sum = rank;
+  for (int i = 0; i < r->rows; i++)
+    sum += min_of (store_int (r, i, 0), rank + (store_int (r, i, 1) < own_ms));
+  return sum;
+}
+
 bool store_position (store *s, const job_row *job, int64_t *out, error *err) {
-  sql_rows rows;
+  sql_rows own, others;
   arena *a = arena_new (0);
   number_text created = store_number (job->created_ms);
   bool ok = a || error_memory (err);
-  ok = ok && STORE_READ (s,
-                         "select count(*) from job where state = 'queued' and (created_ms <"
-                         " cast($1 as bigint) or (created_ms = cast($1 as bigint) and id < $2))",
-                         a, &rows, err, created.text, job->id);
-  *out = ok ? store_int (&rows, 0, 0) : 0;
+  *out = 0;
+  ok =
+      ok &&
+      STORE_READ (
+          s,
+          "select (select count(*) from job where state = 'queued' and (created_ms <"
+          " cast($1 as bigint) or (created_ms = cast($1 as bigint) and id < $2)) and " FIRST_OWNER
+          " = m.owner), coalesce ((select at_ms from turn t where t.owner ="
+          " m.owner), 0), m.owner from (select min (owner) as owner from owner"
+          " where object = $2) m",
+          a, &own, err, created.text, job->id) &&
+      own.rows && sql_cell (&own, 0, 2) &&
+      STORE_READ (s,
+                  "select count(*), coalesce ((select t.at_ms from turn t where t.owner = q.owner),"
+                  " 0) from (select " FIRST_OWNER " as owner from job where state = 'queued') q"
+                  " where q.owner <> $1 group by q.owner",
+                  a, &others, err, sql_cell (&own, 0, 2));
+  if (ok)
+    *out = before_in_turn (&others, store_int (&own, 0, 0), store_int (&own, 0, 1));
   arena_free (a);
   return ok;
 }

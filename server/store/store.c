@@ -36,6 +36,8 @@ static const char *const schema[] = {
   "create table if not exists promise (owner text not null, name text not null, job text not null,"
   " created_ms bigint not null, primary key (owner, name))",
   "create table if not exists seen (job text primary key, at_ms bigint not null)",
+  /* When a job of theirs was last begun: owners take turns. */
+  "create table if not exists turn (owner text primary key, at_ms bigint not null)",
   "create table if not exists origin (job text primary key, trace text not null)",
   "create table if not exists blob (digest text not null, part bigint not null,"
   " data text not null, primary key (digest, part))",
@@ -145,6 +147,33 @@ static bool take_back (store *s, error *err) {
                                          NULL, 0, NULL, NULL, err);
 }
 
+/* It changes with the meaning of the tables; rows of an older one are moved forward by the
+   statements above. */
+enum { SCHEMA = 2 };
+
+static bool take_version (store *s, error *err) {
+  sql_rows rows;
+  number_text ours = store_number (SCHEMA);
+  arena *a = arena_new (0);
+  bool ok = a || error_memory (err);
+  ok = ok &&
+       store_run (s,
+                  "create table if not exists version (one bigint primary key,"
+                  " number bigint not null)",
+                  NULL, 0, NULL, NULL, err) &&
+       store_run (s, "select number from version", NULL, 0, a, &rows, err);
+  if (ok && rows.rows && store_int (&rows, 0, 0) > SCHEMA)
+    ok = error_set (err, ERR_file,
+                    "the store is of a newer ferry: it has version %lld, this one knows %d",
+                    (long long)store_int (&rows, 0, 0), SCHEMA);
+  ok = ok && STORE_RUN (s,
+                        "insert into version (one, number) values (1, $1)"
+                        " on conflict (one) do update set number = excluded.number",
+                        NULL, NULL, err, ours.text);
+  arena_free (a);
+  return ok;
+}
+
 /* ---- news of other replicas ---- */
 
 void store_tell (store *s) {
@@ -217,6 +246,7 @@ store *store_open (const char *where, const char *folder, error *err) {
   s->durations = meter_new ("op", true);
   bool ok = s->where && s->durations ? (s->db = s->driver->open (s->where, err)) != NULL
                                      : error_memory (err);
+  ok = ok && take_version (s, err);
   for (size_t i = 0; ok && i < sizeof schema / sizeof *schema; i++)
     ok = store_run (s, schema[i], NULL, 0, NULL, NULL, err);
   if (ok && take_back (s, err) && open_readers (s, err))

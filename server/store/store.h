@@ -106,10 +106,16 @@ bool store_disown (store *s, const char *object, const char *owner, error *err) 
 /* A name that the owner gives a request once; *kept is false where it stands for another job. */
 bool store_promise (store *s, const char *owner, const char *name, const char *job, bool *kept,
                     error *err) MUST_CHECK;
-bool store_submit (store *s, const job_row *job, const char *owner, int64_t most_queued,
+/* `shares`: an owner has at most as many in the queue as there are places left in it. */
+typedef struct queue_limit {
+  int64_t most;
+  bool shares;
+} queue_limit;
+bool store_submit (store *s, const job_row *job, const char *owner, queue_limit limit,
                    submit_answer *answer, error *err) MUST_CHECK;
-bool store_claim (store *s, const char *worker, int64_t lease_ms, arena *a, job_row *out,
-                  bool *found, error *err) MUST_CHECK;
+/* Owners take turns, and imports go before other jobs of theirs; `only`: of that kind, or NULL. */
+bool store_claim (store *s, const char *worker, int64_t lease_ms, const char *only, arena *a,
+                  job_row *out, bool *found, error *err) MUST_CHECK;
 /* *held is false where the lease was lost: what was found is of no use to anybody. */
 bool store_beat (store *s, const job_row *job, int64_t lease_ms, bool *held, error *err) MUST_CHECK;
 bool store_event (store *s, const job_row *job, const char *type, const char *data, bool *held,
@@ -135,7 +141,7 @@ typedef struct curve_row {
 } curve_row;
 bool store_find_curve (store *s, const char *fingerprint, const char *owner, arena *a,
                        curve_row *out, bool *found, error *err) MUST_CHECK;
-/* How many are queued before it. */
+/* How many are begun before it, if owners take turns. */
 bool store_position (store *s, const job_row *job, int64_t *out, error *err) MUST_CHECK;
 /* Jobs of leases that ran out are queued again, or failed after `most_tries`. */
 bool store_reap (store *s, int64_t most_tries, error *err) MUST_CHECK;

@@ -18,8 +18,8 @@
 #include "server/work/work.h"
 
 #define SECOND ((int64_t)1000000000)
-enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, SWEEP_S = 3600 };
-enum { GRACE_S = 2, LAST_WORDS_S = 10 };
+enum { MOST_WORKERS = 64 + 1, LEASE_MS = 30000, TICK_MS = 200, SWEEP_S = 3600 };
+enum { GRACE_S = 2 };
 
 struct crew {
   service *service;
@@ -91,9 +91,11 @@ static void send_stop (crew *c, work *w) {
   if (w->stop != STOP_TIME && w->signals == 0)
     w->signals = 1;
   int at = w->signals < 2 ? w->signals : 2;
+  if (at == 1 && w->stop == STOP_TIME)
+    at = 2; /* its grace is over */
   if (w->signals++ < 4)
     kill (-w->pid, rude[at]);
-  w->signal_ns = now + (w->signals == 1 ? LAST_WORDS_S : GRACE_S) * SECOND;
+  w->signal_ns = now + GRACE_S * SECOND;
   service_count (c->service, METRIC_worker_kills_total, 1);
 }
 
@@ -177,7 +179,7 @@ static int64_t limit_s (const crew *c, const work *w) {
   int64_t most = c->service->options.job_s, own = w->call.time_limit_s;
   if (w->phase == WORK_VERIFIES)
     return VERIFY_S;
-  return own ? min_of (own * 6 / 5 + SPARE_S, most) : most;
+  return own ? min_of (own, most) : most;
 }
 
 static void tend (crew *c, work *w, bool woken) {
@@ -225,17 +227,20 @@ static void begin (crew *c, work *w) {
     work_fail (c->service, w, "/problems/failed", err.text);
 }
 
+/* One more worker than jobs may have is for imports alone: whoever uploads waits for it. */
 static void claim (crew *c) {
-  for (int i = 0; i < c->service->options.workers; i++) {
+  int workers = c->service->options.workers;
+  for (int i = 0; i <= workers; i++) {
     work *w = &c->works[i];
+    const char *only = i == workers ? "imports" : NULL;
     error err = { 0 };
     bool found = false;
     if (w->phase != WORK_NONE)
       continue;
     w->arena = arena_new (0);
     if (w->arena &&
-        store_claim (c->service->store, c->service->worker, LEASE_MS, w->arena, &w->job, &found,
-                     &err) &&
+        store_claim (c->service->store, c->service->worker, LEASE_MS, only, w->arena, &w->job,
+                     &found, &err) &&
         found) {
       begin (c, w);
       continue;
@@ -244,7 +249,9 @@ static void claim (crew *c) {
       service_log (c->service, "error", err.text, NULL);
     arena_free (w->arena);
     w->arena = NULL;
-    return;
+    if (err.code || only)
+      return;
+    i = workers - 1; /* the other places find no more than this one */
   }
 }
 

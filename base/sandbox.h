@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A process that reads what strangers send: no new privileges, no network, files of its own folder
+   alone. Each part is there where the kernel has it. */
+#ifndef FERRY_BASE_SANDBOX_H
+#define FERRY_BASE_SANDBOX_H
+
+#include "base/error.h"
+
+typedef enum sandbox_part {
+  SANDBOX_privileges,
+  SANDBOX_calls,
+  SANDBOX_files,
+  SANDBOX_PARTS
+} sandbox_part;
+extern const char *const sandbox_names[SANDBOX_PARTS];
+
+/* Is the part to be had on this system? */
+bool sandbox_has (sandbox_part part);
+/* From now on, for this process and those that it starts: files below `reads` (NULL ends them) can
+   be read and run, those below the current folder also written. False: a part that is to be had
+   fails. */
+bool sandbox_enter (const char *const *reads, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A worker may read its job and connect to nobody, whoever starts it.
+from common import *
+
+work = scratch ()
+ferry ("zoo", "-q", *SMALL, "-o", "other.json")
+os.mkdir ("job")
+shutil.copy ("other.json", "kept.json")
+os.symlink (f"{work}/kept.json", "job/linked.json")
+shutil.copy ("other.json", "job/own.json")
+z = Pretended ({"*": (200, {"jobs": []})})
+
+def worker (*command):
+  return subprocess.run ([FERRY, "worker", "run", "0", "60", str (os.getpid ()), "--", *command], cwd="job", capture_output=True, text=True, timeout=PATIENCE)
+
+landlock = subprocess.run (["python3", "-c", "import ctypes; exit (ctypes.CDLL (None).syscall (444, None, 0, 1) < 1)"]).returncode == 0
+
+@claim ("a worker reads its job's files, and those that its folder links to")
+def _ ():
+  for it in ("own.json", "./linked.json"):
+    p = worker ("info", it)
+    assert p.returncode == 0, (it, p.stderr)
+
+if landlock:
+  @claim ("a planted reader of another's trace fails, and so does a writer")
+  def _ ():
+    assert worker ("info", f"{work}/other.json").returncode == 3
+    assert worker ("zoo", "-q", *SMALL, "-o", f"{work}/planted.json").returncode != 0 and not os.path.exists ("planted.json")
+
+@claim ("a planted connect fails")
+def _ ():
+  assert ferry ("jobs", "--server", z.url, status=None).returncode == 0
+  p = worker ("jobs", "--server", z.url)
+  assert p.returncode == 69, (p.returncode, p.stderr)
+
+@claim ("it has no privileges to give, and gets none")
+def _ ():
+  # What it becomes is the program: its status is read from a worker that waits for its input.
+  p = subprocess.Popen ([FERRY, "worker", "run", "0", "60", str (os.getpid ()), "--", "info", "-"], cwd="job", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+  end = time.time () + 20
+  while True:
+    status = dict (l.split (":\t", 1) for l in open (f"/proc/{p.pid}/status").read ().splitlines () if ":\t" in l)
+    if status["Seccomp"] == "2" or time.time () > end: break
+    time.sleep (0.05)
+  p.stdin.close ()
+  p.wait (PATIENCE)
+  assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+  assert all (int (status[k], 16) == 0 for k in ("CapEff", "CapPrm", "CapInh", "CapAmb")), status
+finish ()
