@@ -315,13 +315,14 @@ static void read_tokens_anew (service *s) {
   service_log (s, ok ? "info" : "error", ok ? "tokens are read anew" : err.text, NULL);
 }
 
-static void tell_sandbox (call *c) {
+static void tell_sandbox (service *s) {
   for (int i = 0; i < SANDBOX_PARTS; i++)
     if (!sandbox_has ((sandbox_part)i))
-      call_note (c, "workers do without %s: this system has none", sandbox_names[i]);
+      service_log (s, "warn", "this system does not have what workers should", "part",
+                   sandbox_names[i], NULL);
   if (geteuid () == 0)
-    call_note (c, "workers of root have its name and none of its privileges: start ferry serve as "
-                  "another user");
+    service_log (s, "warn", "workers of root have its name and none of its privileges", "part",
+                 "another user", NULL);
 }
 
 static int serve (call *c, service_options *o, const sockets *s) {
@@ -329,10 +330,11 @@ static int serve (call *c, service_options *o, const sockets *s) {
   int number = 0;
   http *h = NULL;
   keep_little ();
-  tell_sandbox (c);
   allow_files (c, &o->most_connections);
   block_signals (&signals);
   service *it = service_new (o, &c->err);
+  if (it)
+    tell_sandbox (it);
   bool ok = it && crew_open (it, &c->err) && (h = http_start (it, s->fd, s->n, &c->err)) &&
             crew_start (it, &c->err) && announce (c, s);
   if (!ok)

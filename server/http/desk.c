@@ -47,7 +47,7 @@ bool desk_put (desk *d, exchange *e, void (*sleep) (exchange *e)) {
   return open;
 }
 
-/* Where there are several owners, each may have as many as are left, as of the queue of jobs. */
+/* With several owners, each may have as many as are left, as of the queue of jobs. */
 static bool has_room (const desk *d, const exchange *asks) {
   int own = 0, left = MOST_WAITERS - d->n_waiting - d->n_streams;
   for (const exchange *e = d->streams; d->service->tokens && e; e = e->next)

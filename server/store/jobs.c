@@ -327,7 +327,7 @@ bool store_events (store *s, const char *id, int64_t after, arena *a, event_row 
   return true;
 }
 
-/* Of each other owner as many go first as of its own owner before it, and one more where their turn
+/* Each other owner has as many go first as its own owner has before it, and one more if their turn
    is earlier. */
 static int64_t before_in_turn (const sql_rows *r, int64_t rank, int64_t own_ms) {
   int64_t sum = rank;

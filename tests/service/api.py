@@ -662,15 +662,15 @@ def _ ():
 @claim ("advice in the words of each scheduler, rounded up; k8s nodes in both spellings")
 def _ ():
   a = s.ask ("GET", "/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000").json ()
-  mib = -(-a["memory_bytes"] // (1 << 20))
+  mib = -(-a["card_bytes"] // (1 << 20))
   def advise (form, *more, status=0):
     return ferry ("advise", "alex.64", "-s", "100%", "--format", form, "--server", s.url, *more, status=status)
-  assert f"--gres=shard:{-(-a['memory_bytes'] // (1 << 26))}\n" in advise ("slurm", "--shard", "64MiB").stdout
+  assert f"--gres=shard:{-(-a['card_bytes'] // (1 << 26))}\n" in advise ("slurm", "--shard", "64MiB").stdout
   assert "--comment=ferry:alex.64@1000000\n" in advise ("slurm").stdout
   assert f"nvidia.com/gpumem: {mib}\n" in advise ("hami").stdout
   assert f'gpu-memory: "{mib}"' in advise ("kai").stdout
   assert f"memory: {mib}Mi\n" in advise ("dra").stdout
-  assert f'ferry.dev/gpu-memory-bytes: "{a["memory_bytes"]}"' in advise ("k8s").stdout
+  assert f'ferry.dev/gpu-memory-bytes: "{a["card_bytes"]}"' in advise ("k8s").stdout
   assert 'ferry.dev/max-slowdown-ppm: "1000000"\n' in advise ("k8s").stdout
   assert "needs" in advise ("hami", "--gpu-memory", "1MiB", status=1).stderr
   advise ("slurm", "-o", "advised.json")
@@ -680,7 +680,7 @@ def _ ():
   pod = {"metadata": {"name": "t", "annotations": {"ferry.dev/fingerprint": "alex.64", "ferry.dev/max-slowdown-ppm": "1000000"}}}
   def node (name, memory):
     return {"metadata": {"name": name, "labels": {"ferry.dev/gpu-memory-bytes": str (memory)} if memory else {}}}
-  nodes = [node ("small", a["memory_bytes"] - 1), node ("exact", a["memory_bytes"]), node ("large", 4 * a["memory_bytes"]), node ("odd", 0)]
+  nodes = [node ("small", a["card_bytes"] - 1), node ("exact", a["card_bytes"]), node ("large", 4 * a["card_bytes"]), node ("odd", 0)]
   for outer in ({"Pod": pod, "Nodes": {"items": nodes}, "NodeNames": None}, {"pod": pod, "nodes": {"items": nodes}, "nodenames": None}):
     r = s.ask ("POST", "/k8s/filter", outer)
     assert r.status == 200
@@ -698,7 +698,7 @@ def _ ():
     notes = {"ferry.dev/fingerprint": print, "ferry.dev/max-slowdown-ppm": slowdown}
     n = {"metadata": {"name": "n", "labels": {"ferry.dev/gpu-memory-bytes": memory}}}
     return s.ask ("POST", "/k8s/filter", {"Pod": {"metadata": {"annotations": notes}}, "Nodes": {"items": [n]}}).json ()["FailedNodes"] == {}
-  kib, least = a["memory_bytes"] >> 10, a["memory_bytes"]
+  kib, least = a["card_bytes"] >> 10, a["card_bytes"]
   for memory in (f"{least}", f"{kib + 1}Ki", f"{(kib >> 10) + 1}Mi", "24Gi", "1Ti", "24G", f"{least // 1000 + 1}k", "1T", f"{least // 10 ** 6 + 1}M"):
     assert passes (memory), memory
   for memory in (f"{least - 1}", "1", "1Ki", "1k", "1M"): assert not passes (memory), memory
