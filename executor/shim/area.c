@@ -160,11 +160,11 @@ int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   t->number = s->allocations++;
   t->live = true;
   t->escaped = false;
-  t->past_in = t->in_event != NULL ? t->in_event : t->past_in;
-  t->past_out = t->out_event != NULL ? t->out_event : t->past_out;
-  t->in_event = t->out_event = NULL;
+  t->past_in = t->in_copy > 0 ? t->in_copy : t->past_in;
+  t->past_out = t->out_copy > 0 ? t->out_copy : t->past_out;
+  t->in_copy = t->out_copy = 0;
   t->past |= t->users;
-  t->users = t->in_seen = t->behind = 0;
+  t->users = t->behind = 0;
   for (int32_t p = t->first_page; p < t->first_page + pages; p++)
     s->pages[p].state = PAGE_LAZY;
   s->live_bytes += bytes;
@@ -189,7 +189,8 @@ void area_free (shim *s, int32_t i, uint64_t stream_bits) {
       continue;
     chunk *c = &s->chunks[g->chunk];
     c->page = NONE;
-    c->pending = behind | (t->in_event != NULL ? (uint64_t)1 << STREAM_IN : 0);
+    c->pending = behind;
+    c->came_by = t->in_copy;
     s->free_chunks++;
     g->state = PAGE_LAZY;
   }
@@ -255,14 +256,14 @@ static bool fill_slab (shim *s, slab *b) {
   if (b->page == NONE)
     return false;
   chunk *own = &s->chunks[c];
-  host_wait_for (s, own->pending | (own->freed_by != NULL ? 1 << STREAM_OUT : 0));
+  chunk_quiet (s, own);
   if (!page_map (s, b->page, c) || !pages_allow (s))
     return false;
   s->free_chunks--;
   own->page = b->page;
   own->small = true;
   own->pending = 0;
-  own->freed_by = NULL;
+  own->freed_by = own->came_by = 0;
   s->pages[b->page].state = PAGE_HERE;
   return true;
 }
@@ -292,7 +293,7 @@ static void small_wait (shim *s, CUstream stream, bool waits) {
   if (waits)
     host_wait_for (s, s->small_pending);
   else
-    wait_for (s, stream, s->small_pending);
+    wait_for (s, stream, MANY_STREAMS, s->small_pending);
   if (waits || (s->small_pending >> MANY_STREAMS & 1) != 0)
     s->small_pending = 0;
   s->small_seen |= own;

@@ -61,8 +61,8 @@ int32_t chunk_new (shim *s) {
 
 void chunk_quiet (shim *s, const chunk *c) {
   host_wait_for (s, c->pending);
-  if (c->freed_by != NULL)
-    shim_note (s, s->real.event_synchronize (c->freed_by));
+  host_wait_for_copy (s, STREAM_OUT, c->freed_by);
+  host_wait_for_copy (s, STREAM_IN, c->came_by);
 }
 
 bool chunk_drop (shim *s, int32_t c) {
@@ -140,17 +140,38 @@ int32_t stream_bit (shim *s, CUstream stream) {
   return MANY_STREAMS;
 }
 
-void wait_for (shim *s, CUstream stream, uint64_t bits) {
+/* Streams that share the last bit are not told from each other. */
+static bool is_behind (const shim *s, int32_t who, int32_t of, int64_t work) {
+  return who != MANY_STREAMS && s->behind[who][of] >= work;
+}
+
+void wait_for (shim *s, CUstream stream, int32_t who, uint64_t bits) {
   if ((bits >> MANY_STREAMS & 1) != 0) {
     shim_note (s, s->real.ctx_synchronize ());
     return;
   }
-  int32_t own = stream == s->out ? STREAM_OUT : stream == s->in ? STREAM_IN : NONE;
   for (int32_t i = 0; bits != 0; i++, bits >>= 1)
-    if ((bits & 1) != 0 && i != own && (own != NONE || s->streams[i] != stream)) {
+    if ((bits & 1) != 0 && i != who && !is_behind (s, who, i, s->work[i])) {
       s->real.event_record (s->scratch, s->streams[i]);
       s->real.stream_wait_event (stream, s->scratch, 0);
+      s->behind[who][i] = s->work[i];
     }
+}
+
+static CUevent copy_event (const shim *s, int32_t of, int64_t copy) {
+  return (of == STREAM_OUT ? s->out_ring : s->in_ring)[copy % RING];
+}
+
+void wait_for_copy (shim *s, CUstream stream, int32_t who, int32_t of, int64_t copy) {
+  if (copy == 0 || who == of || is_behind (s, who, of, copy))
+    return;
+  s->real.stream_wait_event (stream, copy_event (s, of, copy), 0);
+  s->behind[who][of] = copy;
+}
+
+void host_wait_for_copy (shim *s, int32_t of, int64_t copy) {
+  if (copy > 0)
+    shim_note (s, s->real.event_synchronize (copy_event (s, of, copy)));
 }
 
 void host_wait_for (shim *s, uint64_t bits) {
@@ -163,10 +184,8 @@ void host_wait_for (shim *s, uint64_t bits) {
       shim_note (s, s->real.stream_synchronize (s->streams[i]));
 }
 
-CUevent ring_record (shim *s, bool out) {
-  int32_t *next = out ? &s->out_next : &s->in_next;
-  CUevent e = out ? s->out_ring[*next] : s->in_ring[*next];
-  *next = (*next + 1) % RING;
-  s->real.event_record (e, out ? s->out : s->in);
-  return e;
+int64_t copy_issued (shim *s, int32_t of) {
+  int64_t copy = ++s->work[of];
+  s->real.event_record (copy_event (s, of, copy), s->streams[of]);
+  return copy;
 }

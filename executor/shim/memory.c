@@ -347,8 +347,8 @@ static void turn (uint64_t *bits, uint64_t gone, uint64_t heir) {
     *bits = (*bits & ~gone) | heir;
 }
 
-/* Nobody can ask it for an event any more: the stream of copies in, which waits for its work, stands
-   for it. */
+/* Nobody can ask it for an event any more: the stream of copies in, which waits for its work,
+   stands for it. */
 CUresult wrap_stream_destroy (CUstream stream) {
   const uint64_t heir = (uint64_t)1 << STREAM_IN;
   shim *s;
@@ -357,13 +357,14 @@ CUresult wrap_stream_destroy (CUstream stream) {
   for (int32_t i = FIRST_USER_STREAM; i < s->n_streams; i++)
     if (s->streams[i] == stream && stream != NULL) {
       uint64_t bit = (uint64_t)1 << i;
-      wait_for (s, s->in, bit);
+      wait_for (s, s->in, STREAM_IN, bit);
+      (void)copy_issued (s, STREAM_IN);
+      memset (s->behind[i], 0, sizeof s->behind[i]);
       s->streams[i] = NULL;
       for (int32_t t = 0; t < s->n_tensors; t++) {
         turn (&s->tensors[t].users, bit, heir);
         turn (&s->tensors[t].past, bit, heir);
         turn (&s->tensors[t].behind, bit, heir);
-        turn (&s->tensors[t].in_seen, bit, 0);
         turn (&s->tensors[t].behind_seen, bit, 0);
         s->tensors[t].first = s->tensors[t].first == i ? NONE : s->tensors[t].first;
       }

@@ -157,6 +157,7 @@ CUresult op_leave (op *o, CUresult r) {
       s->tensors[o->refs[i]].holds--;
   }
   record_left (s, o);
+  s->work[o->stream_bit]++; /* again: a wait that came between has not waited for the op */
   if (r == CUDA_SUCCESS) {
     record_after (s, o);
     learn_after (s, o);

@@ -29,13 +29,14 @@ static bool run_out (shim *s, tensor *t, int32_t first, int32_t end) {
       CUDA_SUCCESS)
     return false;
   last_copy_ends (s);
-  t->out_event = ring_record (s, true);
+  t->out_copy = copy_issued (s, STREAM_OUT);
   s->block->seen.out_bytes += bytes;
   for (int32_t p = first; p < end; p++) {
     chunk *c = &s->chunks[s->pages[p].chunk];
     c->page = NONE;
     c->pending = 0;
-    c->freed_by = t->out_event;
+    c->freed_by = t->out_copy;
+    c->came_by = 0;
     s->free_chunks++;
     s->pages[p].state = PAGE_AWAY;
   }
@@ -63,15 +64,16 @@ static void drop_clean (shim *s, const tensor *t, int32_t first, int32_t end) {
   for (int32_t p = first; p < end; p++) {
     chunk *c = &s->chunks[s->pages[p].chunk];
     c->page = NONE;
-    c->pending = 1 << STREAM_IN; /* the copy in may still be on its way */
-    c->freed_by = NULL;
+    c->pending = 0;
+    c->freed_by = 0;
+    c->came_by = t->in_copy; /* it may still be on its way */
     s->free_chunks++;
     s->pages[p].state = PAGE_AWAY;
   }
   s->block->seen.clean_bytes += span_bytes (s, t, first, end);
   if (!s->strict)
     return;
-  host_wait_for (s, 1 << STREAM_IN);
+  host_wait_for_copy (s, STREAM_IN, t->in_copy);
   for (int32_t p = first; p < end; p++)
     page_unmap (s, p);
 }
@@ -97,15 +99,14 @@ bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
     if (!any) {
       if (!host_take (s, t))
         return false;
-      wait_for (s, s->out, t->users);
-      if (t->in_event != NULL)
-        s->real.stream_wait_event (s->out, t->in_event, 0);
+      wait_for (s, s->out, STREAM_OUT, t->users);
+      wait_for_copy (s, s->out, STREAM_OUT, STREAM_IN, t->in_copy);
     }
     any = true;
     if (!run_out (s, t, p, to))
       return false;
     if (s->strict) {
-      shim_note (s, s->real.event_synchronize (t->out_event));
+      host_wait_for_copy (s, STREAM_OUT, t->out_copy);
       for (int32_t q = p; q < to; q++)
         page_unmap (s, q);
     }
@@ -127,33 +128,31 @@ static void wait_for_chunk (shim *s, const op *o, tensor *t, chunk *c) {
   bool again = t->behind != 0 && t->first_beat != beat;
   t->first = again || own_bit (o) == 0 ? NONE : o->stream_bit;
   t->first_beat = beat;
-  wait_for (s, o->stream, c->pending);
-  if (c->freed_by != NULL)
-    s->real.stream_wait_event (o->stream, c->freed_by, 0);
-  t->behind |= c->pending | (c->freed_by != NULL ? (uint64_t)1 << STREAM_OUT : 0);
+  wait_for (s, o->stream, o->stream_bit, c->pending);
+  wait_for_copy (s, o->stream, o->stream_bit, STREAM_OUT, c->freed_by);
+  wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, c->came_by);
+  t->behind |= c->pending | (uint64_t)(c->freed_by > 0) << STREAM_OUT |
+               (uint64_t)(c->came_by > 0) << STREAM_IN;
   t->behind_seen = own_bit (o);
   c->pending = 0;
-  c->freed_by = NULL;
+  c->freed_by = c->came_by = 0;
 }
 
 /* The pages have chunks that are theirs and are mapped; the bytes come. */
 static bool run_in (shim *s, tensor *t, int32_t first, int32_t end) {
   uint64_t pending = 0;
-  CUevent freed_by = NULL;
+  int64_t freed_by = t->out_copy; /* the newest of those that it waits for */
   for (int32_t p = first; p < end; p++) {
     chunk *c = &s->chunks[s->pages[p].chunk];
     pending |= c->pending;
-    if (c->freed_by != NULL && c->freed_by != freed_by)
-      s->real.stream_wait_event (s->in, c->freed_by, 0);
-    freed_by = c->freed_by;
+    freed_by = c->freed_by > freed_by ? c->freed_by : freed_by;
     c->pending = 0;
-    c->freed_by = NULL;
+    c->freed_by = c->came_by = 0; /* copies in are behind each other */
     s->pages[p].state = PAGE_HERE;
     s->pages[p].in_op = s->ops - 1;
   }
-  wait_for (s, s->in, pending);
-  if (t->out_event != NULL)
-    s->real.stream_wait_event (s->in, t->out_event, 0);
+  wait_for (s, s->in, STREAM_IN, pending);
+  wait_for_copy (s, s->in, STREAM_IN, STREAM_OUT, freed_by);
   int64_t bytes = span_bytes (s, t, first, end);
   int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
   last_copy_begins (s, true, bytes, t->number);
@@ -161,8 +160,7 @@ static bool run_in (shim *s, tensor *t, int32_t first, int32_t end) {
       CUDA_SUCCESS)
     return false;
   last_copy_ends (s);
-  t->in_event = ring_record (s, false);
-  t->in_seen = 0;
+  t->in_copy = copy_issued (s, STREAM_IN);
   s->block->seen.in_bytes += bytes;
   return true;
 }
@@ -244,12 +242,10 @@ static bool vacate (shim *s, int32_t c, const op *o) {
 
 /* Nothing that is queued uses the address any more. */
 static void quiet (shim *s, tensor *t) {
-  CUevent copies[] = { t->past_out, t->past_in, t->out_event, t->in_event };
-  for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
-    if (copies[i] != NULL)
-      shim_note (s, s->real.event_synchronize (copies[i]));
+  host_wait_for_copy (s, STREAM_OUT, t->past_out > t->out_copy ? t->past_out : t->out_copy);
+  host_wait_for_copy (s, STREAM_IN, t->past_in > t->in_copy ? t->past_in : t->in_copy);
   host_wait_for (s, t->users | t->past);
-  t->past_in = t->past_out = NULL;
+  t->past_in = t->past_out = 0;
   t->past = 0;
 }
 
@@ -412,18 +408,16 @@ bool op_make_room (shim *s, op *o) {
   uint64_t bit = (uint64_t)1 << o->stream_bit;
   for (int32_t i = 0; i < o->n_refs; i++) {
     tensor *t = &s->tensors[o->refs[i]];
-    if (t->in_event != NULL && (t->in_seen & bit) == 0) {
-      s->real.stream_wait_event (o->stream, t->in_event, 0);
-      t->in_seen |= own_bit (o);
-    }
+    wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, t->in_copy);
     if (t->behind != 0 && (t->behind_seen & bit) == 0) {
       if (!order_is_behind (s->order, o->stream_bit, t->first, t->first_beat))
-        wait_for (s, o->stream, t->behind);
+        wait_for (s, o->stream, o->stream_bit, t->behind);
       t->behind_seen |= own_bit (o);
     }
     t->users |= bit;
     t->last_op = o->number;
   }
+  s->work[o->stream_bit]++;
   return true;
 }
 

@@ -39,7 +39,8 @@ typedef struct chunk {
   int32_t page;     /* whose bytes it holds; NONE: nobody's */
   int32_t last;     /* the page that had it last, and may still be mapped to it */
   uint64_t pending; /* streams behind whose work so far it may be written */
-  CUevent freed_by; /* a copy out, likewise; NULL: none */
+  int64_t freed_by; /* the number of a copy out, likewise; 0: none */
+  int64_t came_by;  /* of the copy in of what was there */
   bool small;       /* cut up for small tensors; never moves */
 } chunk;
 
@@ -52,12 +53,11 @@ typedef struct tensor {
   int32_t holds;      /* calls that wait without the lock */
   uint64_t users;     /* streams that used it since it came */
   uint64_t past;      /* those that used what had this address before */
-  CUevent past_in;    /* of its last copies; NULL: none, or over */
-  CUevent past_out;
+  int64_t past_in;    /* the numbers of its last copies; 0: none, or over */
+  int64_t past_out;
   int64_t last_op, stamp;
-  CUevent in_event; /* of the copy in; NULL: none */
-  uint64_t in_seen; /* streams that are behind it */
-  CUevent out_event;
+  int64_t in_copy; /* the number of its last copy in; 0: none */
+  int64_t out_copy;
   uint64_t behind; /* streams behind whose work its granules may be written for the first time */
   uint64_t behind_seen; /* streams that are */
   int32_t first;        /* the stream of the op that waited for them; NONE: of several */
@@ -150,7 +150,9 @@ typedef struct shim {
 
   CUstream out, in;
   CUevent out_ring[RING], in_ring[RING], scratch;
-  int32_t out_next, in_next;
+  /* Of each stream, numbers that grow with its work: of the shim's own those of copies, each of
+     which has an event for a while. `behind` [a][b]: a has waited for so much of b. */
+  int64_t work[STREAMS], behind[STREAMS][STREAMS];
   CUstream streams[STREAMS];
   int32_t n_streams;
   uint64_t small_pending, small_seen; /* streams that freed small ones; those behind all of them */
@@ -214,9 +216,14 @@ bool page_map (shim *s, int32_t page, int32_t chunk);
 bool pages_allow (shim *s);
 bool page_unmap (shim *s, int32_t page);
 int32_t stream_bit (shim *s, CUstream stream);
-void wait_for (shim *s, CUstream stream, uint64_t bits); /* behind the work on those streams */
+/* `stream`, whose bit is `who`, waits for the work on those streams so far, where it has not yet.
+ */
+void wait_for (shim *s, CUstream stream, int32_t who, uint64_t bits);
+/* Likewise, for a copy on STREAM_OUT or STREAM_IN; 0: for none. */
+void wait_for_copy (shim *s, CUstream stream, int32_t who, int32_t of, int64_t copy);
 void host_wait_for (shim *s, uint64_t bits);
-CUevent ring_record (shim *s, bool out);
+void host_wait_for_copy (shim *s, int32_t of, int64_t copy);
+int64_t copy_issued (shim *s, int32_t of); /* the number of the copy that was issued last there */
 
 /* vacant.c */
 int32_t vacant_take (shim *s, int32_t pages); /* a tensor of freed ones' space, or NONE */

@@ -15,7 +15,7 @@ typedef enum where { LAZY, HERE, CLEAN, AWAY } where;
 /* A piece of device memory: who writes there waits for these. */
 typedef struct granule {
   uint64_t streams;
-  int32_t out;
+  int32_t in, out;     /* copies; -1: none */
   struct thing *owner; /* whose bytes it holds; NULL: nobody's */
 } granule;
 
@@ -81,7 +81,7 @@ static bool go_out (foreseer *f, thing *x, int64_t first, int64_t end) {
     return false;
   x->out = f->q.last[STREAM_OUT];
   for (int64_t p = first; p < end; p++) {
-    f->granules[x->homes[p]] = (granule){ .out = x->out };
+    f->granules[x->homes[p]] = (granule){ .in = -1, .out = x->out };
     x->state[p] = AWAY;
   }
   return true;
@@ -89,14 +89,15 @@ static bool go_out (foreseer *f, thing *x, int64_t first, int64_t end) {
 
 static bool wait_for_granule (foreseer *f, granule *g, thing *owner) {
   granule was = *g;
-  *g = (granule){ .out = -1, .owner = owner };
-  return wait_for (f, was.streams) && queues_wait (&f->q, was.out, f->err);
+  *g = (granule){ .in = -1, .out = -1, .owner = owner };
+  return wait_for (f, was.streams) && queues_wait (&f->q, was.in, f->err) &&
+         queues_wait (&f->q, was.out, f->err);
 }
 
 static void drop_clean (foreseer *f, thing *x, int64_t first, int64_t end) {
   for (int64_t p = first; p < end; p++)
     if (x->state[p] == CLEAN) {
-      f->granules[x->homes[p]] = (granule){ .streams = 1 << STREAM_IN, .out = -1 };
+      f->granules[x->homes[p]] = (granule){ .in = x->in, .out = -1 };
       x->state[p] = AWAY;
     }
 }
@@ -186,8 +187,7 @@ static void make (thing *x) {
 static void release (foreseer *f, thing *x) {
   for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
     if (x->state[p] == HERE || x->state[p] == CLEAN) {
-      f->granules[x->homes[p]] =
-          (granule){ .streams = x->users | (uint64_t)(x->in >= 0) << STREAM_IN, .out = -1 };
+      f->granules[x->homes[p]] = (granule){ .streams = x->users, .in = x->in, .out = -1 };
       x->state[p] = LAZY;
     }
 }
@@ -324,7 +324,7 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
   if (f->things == NULL || f->granules == NULL)
     return false;
   for (int64_t g = 0; g < granules; g++)
-    f->granules[g].out = -1;
+    f->granules[g].in = f->granules[g].out = -1;
   for (int32_t x = 0; x < f->n_things; x++) {
     f->things[x] = (thing){ .in = -1, .out = -1 };
     f->things[x].bytes = beats_life (&f->steps->beats, f->map->number[x])->bytes;

@@ -97,6 +97,7 @@ EXTRA_DIST += \
   tests/bench/papers/collect.sh \
   tests/bench/papers/results.sh \
   tests/bench/run_overhead.sh \
+  tests/bench/run_recorded.sh \
   tests/bench/service.py
 
 # What `make check` says of the planner, with more cases; bench_best has the rest.
@@ -155,4 +156,7 @@ bench-service: all
 .PHONY: bench-service
 run-overhead: programs
 	@$(AM_TESTS_ENVIRONMENT) bash $(srcdir)/tests/bench/run_overhead.sh
+run-recorded: programs
+	@$(AM_TESTS_ENVIRONMENT) bash $(srcdir)/tests/bench/run_recorded.sh
+.PHONY: run-recorded
 .PHONY: run-overhead
