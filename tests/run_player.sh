@@ -37,6 +37,22 @@ costs() { # 200 ops of 100 ns: on this host, 4.2 us each
   [ "$free" -ge 19990 ] && [ "$free" -le 20010 ] && [ "$dear" -ge $((200 * 4222)) ] && [ "$dear" -le $((200 * 8000)) ] || { echo "free $free, dear $dear"; return 1; }
 }
 
+keeps_to_plan() { # a recorded step takes what was planned, so nobody waits for more than the copies that concern it
+  local net=resnet50-b96 planned seen
+  under recorded --wait --budget 5800MiB --host 64GiB --keep-plan plan.json \
+    --emulated "device=$FERRY_DATADIR/gpu/h200-link.json,bytes=none,costs=h200" -- \
+    "$programs/player" "$programs/player_kernels.so" 16 "$FERRY_DATADIR/gpu/h200-$net.trace.json.zst" || { cat recorded.err; return 1; }
+  planned=$(sed -n 's/^ *"step_ns": \([0-9]*\),\{0,1\}$/\1/p' plan.json | head -n 1) seen=$(figure planned_step_ns recorded)
+  [ $((seen * 100)) -le $((planned * 102)) ] && [ $((seen * 100)) -ge $((planned * 98)) ] && [ "$(figure planned_map_calls recorded)" = 0 ] ||
+    { echo "planned $planned, seen $seen"; return 1; }
+}
+live() { # what mode it is in, and what a step takes and carries
+  under live --progress --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 1500
+  tr '\r' '\n' <live.err | grep -q '^ferry: planned, [0-9]* ops, a step .* of alone), .* out, .* in' || { cat live.err; return 1; }
+}
+
+claim "a recorded step takes what its plan says" keeps_to_plan
+claim "one line says how a run goes" live
 claim "a played trace says the same under a budget" play pure 12
 claim "so it does on three streams" play streams 12 streams=3
 claim "impure kernels change what is said" differ

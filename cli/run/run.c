@@ -29,7 +29,9 @@ typedef struct runner {
   pid_t solver;     /* -1: none */
   int32_t answered; /* so many steps */
   bool unkept;      /* a plan or its trace could not be written where the options say */
+  bool shows;       /* the live line */
   int64_t shown_ns;
+  shim_seen shown; /* as it was then */
 } runner;
 
 /* ---- the plan of a step, in a process of its own ---- */
@@ -77,16 +79,36 @@ static void serve_solver (runner *w) {
 
 /* ---- the summary ---- */
 
+static const char *mode_of (const runner *w) {
+  const shim_block *b = w->run.block;
+  if (b->seen.entries > b->seen.leaves)
+    return "planned";
+  return w->solver > 0 ? "on demand, a plan is being made" : "on demand";
+}
+
+/* Of the planned steps since the line was written last, each. */
+static int64_t a_step (int64_t now, int64_t then, int64_t steps) {
+  return steps > 0 ? (now - then) / steps : 0;
+}
+
+/* One line, written over itself. */
 static void show_progress (runner *w) {
-  const shim_seen *s = &w->run.block->seen;
-  char out[UNITS_TEXT], in[UNITS_TEXT], device[UNITS_TEXT];
-  int64_t now = planner_now_ns ();
-  if (!call_flag (w->call, "progress") || now - w->shown_ns < 500000000)
+  const shim_seen *s = &w->run.block->seen, *t = &w->shown;
+  char out[UNITS_TEXT], in[UNITS_TEXT], took[UNITS_TEXT];
+  int64_t now = planner_now_ns (), steps = s->planned_steps - t->planned_steps;
+  int64_t timed = s->planned_timed - t->planned_timed, alone = w->run.block->step_ops_ns;
+  int64_t step_ns = a_step (s->planned_ns, t->planned_ns, timed);
+  if (!w->shows || now - w->shown_ns < 500000000)
     return;
   w->shown_ns = now;
-  fprintf (stderr, "\rferry: %lld ops, %lld planned steps, %s out, %s in, %s of the device   ",
-           (long long)s->ops, (long long)s->planned_steps, units_bytes (out, s->out_bytes),
-           units_bytes (in, s->in_bytes), units_bytes (device, s->device_high_bytes));
+  fprintf (stderr, "\rferry: %s, %lld ops", mode_of (w), (long long)s->ops);
+  if (steps > 0 && step_ns > 0 && alone > 0)
+    fprintf (stderr, ", a step %s (%.2f of alone), %s out, %s in", units_time (took, step_ns),
+             (double)step_ns / (double)alone,
+             units_bytes (out, a_step (s->out_bytes, t->out_bytes, steps)),
+             units_bytes (in, a_step (s->in_bytes, t->in_bytes, steps)));
+  fprintf (stderr, "\033[K");
+  w->shown = *s;
 }
 
 /* ---- the command ---- */
@@ -96,8 +118,10 @@ static bool read_strict (call *c, shim_config *k) {
   int which = SHIM_STRICT_FIRST;
   k->paranoid = 500;
   k->strict_steps = 3;
+  k->time_every = 64;
   if (!call_word (c, "strict", words, &which) || !call_quantity (c, "paranoid", &k->paranoid) ||
-      !call_quantity (c, "strict-steps", &k->strict_steps))
+      !call_quantity (c, "strict-steps", &k->strict_steps) ||
+      !call_quantity (c, "time-every", &k->time_every))
     return false;
   k->strict = (shim_strict)which;
   k->wait = call_flag (c, "wait");
@@ -182,6 +206,7 @@ static bool supervise (call *c, runner *w) {
                 !wait_for_room (c, w))) ||
       !program_start (c, &w->run))
     return false;
+  w->shows = call_flag (c, "progress") || (!c->quiet && isatty (STDERR_FILENO));
   while (program_runs (&w->run, true)) {
     serve_solver (w);
     show_progress (w);
@@ -207,7 +232,7 @@ static int run (call *c) {
   bool good = read_limits (c, &w, &asked.config) && has_plan (c) && supervise (c, &w);
   int status = good ? program_status (&w.run) : EXIT_NO;
   good = good && program_was_seen (c, &w.run);
-  if (good && call_flag (c, "progress"))
+  if (good && w.shown_ns > 0)
     fprintf (stderr, "\n");
   if (good)
     run_summary (c, w.run.block);
@@ -254,7 +279,12 @@ static const cli_option options[] = {
     "N",
     "every N-th planned step is strict, 0: none; without it, 500",
     { UNITS_COUNT, 0, INT32_MAX } },
-  { 0, "progress", NULL, "say how it goes while it runs" },
+  { 0,
+    "time-every",
+    "N",
+    "the ops of every N-th planned step are timed, behind the first eight, 0: none; without it, 64",
+    { UNITS_COUNT, 0, INT32_MAX } },
+  { 0, "progress", NULL, "say how it goes while it runs, also where no terminal is" },
   { 0, "report", "FILE", "write what happened as JSON" },
   { 0, "chrome", "FILE",
     "write the last planned step for chrome://tracing and Perfetto: its ops and ferry's copies" },

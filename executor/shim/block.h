@@ -22,6 +22,7 @@ typedef struct shim_config {
   int64_t host_bytes;   /* pinned at most */
   int64_t paranoid;     /* every so many planned steps a strict one; 0: never */
   int64_t strict_steps; /* planned steps before the first aliased one */
+  int64_t time_every;   /* of planned steps the ops of one in so many are timed; 0: of none */
   int64_t skip_ops;     /* of a profile: these are not written */
   bool wait;            /* at the boundary, until the plan is made */
   bool shows_last;      /* the times of the last planned step are written */

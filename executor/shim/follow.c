@@ -14,7 +14,7 @@
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
 
-enum { MARKS = 64, STEPS_TOLD = 32 };
+enum { MARKS = 64, STEPS_TOLD = 32, FIRST_TIMED = 8 };
 
 /* On the stream of a step's first op, at its beginning. */
 typedef struct mark {
@@ -58,6 +58,14 @@ bool follow_start (shim *s) {
   return true;
 }
 
+/* The first planned steps may be parts of a longer one, which cannot be told without its times. */
+bool follow_times (const shim *s) {
+  const follow *f = s->follow;
+  const shim_config *k = &s->block->config;
+  return !f->on || f->in_a_row < FIRST_TIMED || k->shows_last ||
+         (k->time_every > 0 && f->in_a_row % k->time_every == 0);
+}
+
 /* All that are over. */
 static void read_marks (shim *s) {
   follow *f = s->follow;
@@ -83,10 +91,10 @@ void follow_finish (shim *s) {
   read_marks (s);
   f->on = s->placed = false;
   if (f->wraps && s->block->seen.entries == 0)
-    shim_say (s,
-              "the step repeats, but at every moment of it some tensor is alive that neither lasts "
-              "nor is replaced in the next step, so it stayed on demand; free it sooner (in Python: "
-              "del)");
+    shim_say (
+        s, "the step repeats, but at every moment of it some tensor is alive that neither lasts "
+           "nor is replaced in the next step, so it stayed on demand; free it sooner (in Python: "
+           "del)");
 }
 
 /* ---- a plan is asked for, and comes ---- */
@@ -152,8 +160,7 @@ static bool is_due (const shim *s, const repeat *r) {
   const follow *f = s->follow;
   int64_t n = record_beats (s)->n;
   return r->period > 0 && r->run >= r->period && (r->run % r->period == 0 || f->look) &&
-         n >= f->next_ask &&
-         record_evictions (s, n - r->period) != s->block->seen.evictions &&
+         n >= f->next_ask && record_evictions (s, n - r->period) != s->block->seen.evictions &&
          !(plans_have (&f->plans, r->period) && r->run < 3 * r->period);
 }
 

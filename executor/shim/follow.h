@@ -15,6 +15,8 @@ int32_t follow_allocate (shim *s, int64_t bytes);
 void follow_allocated (shim *s, int32_t t);
 void follow_before (shim *s, op *o);
 void follow_after (shim *s, const op *o);
+/* Are ops to be timed now: while a step is learned, and now and then in a planned one? */
+bool follow_times (const shim *s);
 /* There is another room than a plan was made for. */
 void follow_resized (shim *s);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "executor/shim/audit.h"
+#include "executor/shim/follow.h"
 #include "executor/shim/learn.h"
 #include "executor/shim/order.h"
 
@@ -166,7 +167,7 @@ static int create (const shim *s, const char *name, int32_t number) {
 
 static bool makes_times (const shim *s) {
   bool profile = s->block->config.mode == SHIM_PROFILE && s->record->cupti == NULL;
-  return profile || s->block->seen.evictions > 0;
+  return profile || (s->block->seen.evictions > 0 && follow_times (s));
 }
 
 /* The toolkit's stopwatch, where a profile is to have it. */
