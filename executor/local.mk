@@ -225,6 +225,8 @@ SHIM_FILES = \
   executor/shim/audit.c \
   executor/shim/audit.h \
   executor/shim/chunks.c \
+  executor/shim/clean.c \
+  executor/shim/clean.h \
   executor/shim/context.c \
   executor/shim/copies.c \
   executor/shim/cupti.c \

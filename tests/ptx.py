@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs a kernel's PTX text, as far as ferry's own kernels need it.
 
-ptx.py KERNELS.ptx ENTRY BLOCKS THREADS FILE  memory is FILE, at address 4096, and behind it a word of zero;
-                                              parameters: where it lies, its bytes, where the word lies.
-                                              Prints that word.
+ptx.py KERNELS.ptx ENTRY BLOCKS THREADS MEMORY PARAMETER...  MEMORY is a file, read and written; a parameter is
+                                                             a number, or @N: the address of its byte N
 """
 import re
 import sys
@@ -65,6 +64,9 @@ class Thread:
             elif kind == "ld":
                 self.r[x[0]] = (self.values[self.names.index(x[1].strip("[]"))] if name[1] == "param"
                                 else self.load(x[1], 1 if name[-1] == "u8" else 8))
+            elif kind == "st":
+                place, size = self.get(x[0].strip("[]")) - FIRST, 1 if name[-1] == "u8" else 8
+                self.memory[place:place + size] = self.get(x[1]).to_bytes(8, "little")[:size]
             elif kind == "setp":
                 a, b = self.get(x[1]), self.get(x[2])
                 self.r[x[0]] = {"ge": a >= b, "eq": a == b, "ne": a != b}[name[1]]
@@ -90,20 +92,19 @@ def next_of(run, value):
         return None
 
 
-def main(path, entry, blocks, width, data):
+def main(path, entry, blocks, width, data, *parameters):
     with open(path, encoding="ascii") as f:
         kernel = read_entry(f.read(), entry)
     with open(data, "rb") as f:
-        content = f.read()
-    out = (len(content) + 7) // 8 * 8
-    memory = bytearray(content.ljust(out, b"\xa5") + bytes(8))
+        memory = bytearray(f.read())
+    values = [FIRST + int(p[1:]) if p.startswith("@") else int(p) for p in parameters]
     for block in range(blocks):
         for warp in range(0, width, 32):
             run_warp([Thread(kernel, memory, {"%tid.x": warp + i, "%ctaid.x": block, "%ntid.x": width,
-                                              "%nctaid.x": blocks}, [FIRST, len(content), FIRST + out])
-                      for i in range(32)])
-    print(f"{int.from_bytes(memory[out:], 'little'):016x}")
+                                              "%nctaid.x": blocks}, values) for i in range(32)])
+    with open(data, "wb") as f:
+        f.write(memory)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])

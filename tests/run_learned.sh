@@ -32,7 +32,7 @@ update 0 0 0
 END
 }
 in_place() { # relu_back of a chain writes what it reads, and the digests say so
-  learn leaving "$programs/habits" "$kernels" 12 leaving && uses leaving | grep -q '^relu_back 2 1 0$' && ! uses leaving | grep ' [1-9]$' || uses leaving
+  learn leaving "$programs/habits" "$kernels" 12 leaving && uses leaving >uses && grep -q '^relu_back 2 1 0$' uses && ! grep ' [1-9]$' uses || cat uses
 }
 same_times() { # ops take the time that they take without
   "$ferry" profile -q --driver emulated -o plain.json -- "$programs/mlp" "$kernels" 10 >/dev/null && learn mlp "$programs/mlp" "$kernels" 10 &&
@@ -54,9 +54,52 @@ END
   run 0 solve plain.json -d card.json --budget 1100KiB --reserve 0 -q -o plan.json && [ "$(remade plan.json)" = 0 ]
 }
 
+clean() { # NAME HABIT: planned, the same bytes, with fewer copies out than without
+  plain "$1" "$programs/habits" "$kernels" 24 "$2" && same "$1" --wait --budget 1500KiB --learn no -- "$programs/habits" "$kernels" 24 "$2" || return 1
+  local copied
+  copied=$(figure out_bytes "$1")
+  same "$1" --wait --budget 1500KiB -- "$programs/habits" "$kernels" 24 "$2" && [ "$(figure planned_steps "$1")" -ge 10 ] &&
+    [ "$(figure checks "$1")" -gt 20 ] && [ $(($(figure out_bytes "$1") * 10)) -lt $((copied * 8)) ] && [ "$(figure changed "$1")" = 0 ] ||
+    { echo "$(figure checks "$1") checks, $(figure out_bytes "$1") of $copied bytes out"; return 1; }
+  local seen predicted
+  seen=$(figure planned_step_ns "$1") predicted=$(figure predicted_step_ns "$1")
+  [ $((seen * 100)) -le $((predicted * 102)) ] && [ $((seen * 100)) -ge $((predicted * 98)) ] || { echo "step $seen, predicted $predicted"; return 1; }
+}
+cleaner() {
+  clean leaving leaving && clean gradients gradients
+}
+found_out() { # one that writes all at once what it only read is copied, and named; then its tensors are as others
+  local it options=("" "--strict always" "--strict-steps 0 --paranoid 4" "--emulated fuzz=200us,seed=1" "--emulated races=yes" "--emulated clock=real" "--emulated link=50MB/s")
+  plain turns "$programs/habits" "$kernels" 24 turns || return 1
+  for it in "${options[@]}"; do
+    same turns --wait --budget 1500KiB $it -- "$programs/habits" "$kernels" 24 turns && [ "$(figure checks turns)" -gt 0 ] &&
+      [ "$(figure changed turns)" -gt 0 ] && grep -q '"changed_op": "turn"' turns.json || { echo "$it"; cat turns.err; grep 'check\|change' turns.json; return 1; }
+  done
+}
+cheap() { # of three steps at most, and none where all fits
+  same leaving --wait --budget 1500KiB -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" -gt 0 ] &&
+    [ $(($(figure learned_ops leaving) * 24)) -le $(($(figure ops leaving) * 3)) ] &&
+    same leaving --wait --budget 64MiB -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" = 0 ] &&
+    same leaving --wait --budget 1500KiB --learn no -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" = 0 ]
+}
+many() { # where small tensors leave no room, one granule of many is taken
+  plain lstm "$programs/lstm" "$kernels" 11 && same lstm --wait --budget 3000KiB --emulated granule=8192 -- "$programs/lstm" "$kernels" 11 &&
+    [ "$(figure learned_ops lstm)" -gt 0 ] && [ "$(figure planned_map_calls lstm)" = 0 ] && [ "$(figure planned_steps lstm)" -ge 7 ] ||
+    { echo "$(figure learned_ops lstm) ops, $(figure planned_map_calls lstm) mapping calls"; return 1; }
+}
+given() { # a plan for the step as a profile without --learn has it is followed
+  "$ferry" run -q --driver emulated --wait --learn no --budget 1500KiB --keep-plan touched.plan -- "$programs/habits" "$kernels" 24 turns >/dev/null 2>&1 &&
+    same turns --wait --budget 1500KiB --plan touched.plan -- "$programs/habits" "$kernels" 24 turns && [ "$(figure planned_steps turns)" -ge 10 ]
+}
+
 claim "each op of dense layers is known by what it reads and writes" known
 claim "an op in place reads and writes" in_place
 claim "ops take the time that they take without" same_times
 claim "without --learn a profile says what it said" as_before
 claim "a learned trace keeps its origins through both forms, and plans with tensors made again" planned
+claim "what is only read leaves without a copy, and steps take what is foreseen" cleaner
+claim "a kernel that changes its habit is found out by the digest, whatever the mode and the order" found_out
+claim "learning is of three steps at most, and only where something has to leave" cheap
+claim "a budget of many granules has one for digests" many
+claim "a plan for what a program touches is followed all the same" given
 finish

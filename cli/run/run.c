@@ -115,16 +115,19 @@ static void show_progress (runner *w) {
 
 static bool read_strict (call *c, shim_config *k) {
   static const char *const words[] = { "first", "always", "sync", NULL };
-  int which = SHIM_STRICT_FIRST;
+  static const char *const answers[] = { "yes", "no", NULL };
+  int which = SHIM_STRICT_FIRST, learn = 0;
   k->paranoid = 500;
   k->strict_steps = 3;
   k->time_every = 64;
-  if (!call_word (c, "strict", words, &which) || !call_quantity (c, "paranoid", &k->paranoid) ||
+  if (!call_word (c, "strict", words, &which) || !call_word (c, "learn", answers, &learn) ||
+      !call_quantity (c, "paranoid", &k->paranoid) ||
       !call_quantity (c, "strict-steps", &k->strict_steps) ||
       !call_quantity (c, "time-every", &k->time_every))
     return false;
   k->strict = (shim_strict)which;
   k->wait = call_flag (c, "wait");
+  k->learns = learn == 0;
   k->shows_last = call_text (c, "chrome") != NULL;
   return true;
 }
@@ -284,6 +287,8 @@ static const cli_option options[] = {
     "N",
     "the ops of every N-th planned step are timed, behind the first eight, 0: none; without it, 64",
     { UNITS_COUNT, 0, INT32_MAX } },
+  { 0, "learn", "yes|no",
+    "learn what ops read and write, by digests in two steps; without it, yes" },
   { 0, "progress", NULL, "say how it goes while it runs, also where no terminal is" },
   { 0, "report", "FILE", "write what happened as JSON" },
   { 0, "chrome", "FILE",

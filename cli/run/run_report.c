@@ -31,6 +31,11 @@ void run_summary (const call *c, const shim_block *b) {
   if (s->clean_bytes > 0)
     call_note (c, "%s more left without a copy, because the host had the same bytes",
                units_bytes (a, s->clean_bytes));
+  if (s->changed > 0)
+    call_note (c,
+               "%lld of %lld tensors that ops had only read before had changed when they left, and "
+               "were copied: %s wrote one",
+               (long long)s->changed, (long long)s->checks, b->changed_op);
   if (s->crossing_bytes > 0)
     call_note (c, "%s of a step's results are kept until the next are made",
                units_bytes (a, s->crossing_bytes));
@@ -61,6 +66,9 @@ bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_b
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", b->config.budget_bytes);
+  json_add_int (&w, "changed", s->changed);
+  json_add_text (&w, "changed_op", b->changed_op);
+  json_add_int (&w, "checks", s->checks);
   json_add_int (&w, "clean_bytes", s->clean_bytes);
   json_add_int (&w, "crossing_bytes", s->crossing_bytes);
   json_add_int (&w, "device_high_bytes", s->device_high_bytes);
@@ -76,6 +84,7 @@ bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_b
   json_add_int (&w, "host_high_bytes", s->host_high_bytes);
   json_add_int (&w, "in_bytes", s->in_bytes);
   json_add_int (&w, "launches", s->launches);
+  json_add_int (&w, "learned_ops", s->learned_ops);
   json_add_int (&w, "leaves", s->leaves);
   json_add_text (&w, "left_at", b->left_at);
   json_add_int (&w, "live_high_bytes", s->live_high_bytes);

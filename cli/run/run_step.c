@@ -82,6 +82,20 @@ static const plan *plan_here (run_planner *w, const trace *t, const solve_option
   return solve (t, o, w->call->arena, &found, &w->call->err) ? found.plan : NULL;
 }
 
+/* It may be for the step as a profile without --learn has it. */
+static const plan *plan_given (run_planner *w, const steps *s, const steps_options *o, trace **t,
+                               steps_map *map) {
+  call *c = w->call;
+  steps_options touched = *o;
+  touched.touched = true;
+  const plan *p = plan_load (call_text (c, "plan"), NULL, c->arena, &c->err);
+  if (!p || check_plan (*t, p, c->arena, NULL, &c->err))
+    return p;
+  c->err = (error){ 0 };
+  *t = steps_trace (s, &touched, c->arena, map, &c->err);
+  return *t && check_plan (*t, p, c->arena, NULL, &c->err) ? p : NULL;
+}
+
 /* A server that is away or has no plan does not keep the program from one. */
 static const plan *plan_there (run_planner *w, const trace *t, const solve_options *o) {
   call *c = w->call;
@@ -119,11 +133,9 @@ run_outcome run_step (run_planner *w, int number) {
   w->device->granule_bytes = b->step_granule;
   allow (w, &s, &o);
   const plan *p = NULL;
-  if (t && given) {
-    p = plan_load (given, NULL, c->arena, &c->err);
-    if (p && !check_plan (t, p, c->arena, NULL, &c->err))
-      p = NULL;
-  } else if (t)
+  if (t && given)
+    p = plan_given (w, &s, &told, &t, &map);
+  else if (t)
     p = call_text (c, "server") ? plan_there (w, t, &o) : plan_here (w, t, &o);
   if (t)
     w->run->block->step_ops_ns = trace_total_ns (t);

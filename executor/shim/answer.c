@@ -16,6 +16,7 @@ void step_free (step *s) {
   free (s->refs);
   free (s->tensors);
   free (s->pairs);
+  free (s->facts);
   free (s->words);
   free (s->aways);
   free (s->actions);
@@ -183,7 +184,8 @@ bool step_answer (step *s, const char *path) {
     if (!read_span (s, w + 2, a) || w[0] < -1 || w[0] >= s->n_beats)
       return false;
     a->beat = w[0];
-    a->in = w[1] == 1;
+    a->in = w[1] == ACTION_IN;
+    s->tensors[a->tensor].checks = s->tensors[a->tensor].checks || w[1] == ACTION_LEAVE;
   }
   find_staying (s);
   return true;

@@ -19,6 +19,7 @@ typedef struct step_tensor {
   bool lasts;
   bool old;      /* of a pair */
   bool borrowed; /* its slot is another plan's */
+  bool checks;   /* it leaves without a copy, if its digest allows that */
   int32_t slot;  /* its address space in the arena; -1: none yet */
   int32_t pages;
   const int64_t *homes; /* a granule a page; NULL: it has none */
@@ -43,6 +44,7 @@ typedef struct step {
   step_beat *beats;
   int32_t n_beats, n_tensors, n_lasting, n_aways, n_actions;
   int32_t *refs;
+  uint8_t *facts; /* of each of them: a shim_fact; NULL: none is known */
   step_tensor *tensors;
   step_pair *pairs;
   int32_t n_pairs;

@@ -165,6 +165,8 @@ int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   t->in_copy = t->out_copy = 0;
   t->past |= t->users;
   t->users = t->behind = 0;
+  t->last_write = s->ops;
+  t->checks = false;
   for (int32_t p = t->first_page; p < t->first_page + pages; p++)
     s->pages[p].state = PAGE_LAZY;
   s->live_bytes += bytes;
@@ -299,12 +301,22 @@ static void small_wait (shim *s, CUstream stream, bool waits) {
   s->small_seen |= own;
 }
 
+/* A granule of small ones stays half empty: else one more would be taken for the next of the
+   program's own, and plans count on the rest. */
 bool small_has_room (const shim *s, int64_t bytes) {
-  int32_t units = (int32_t)((bytes + UNIT - 1) / UNIT);
-  for (int32_t i = 0; i < s->n_slabs; i++)
-    if (find_units (s, &s->slabs[i], units) != NONE)
+  for (int32_t i = 0; i < s->n_slabs; i++) {
+    int32_t empty = 0;
+    for (int32_t k = 0; k < units_of (s); k++)
+      empty += s->slabs[i].units[k] == 0;
+    if ((empty - bytes / UNIT) * 2 > units_of (s))
       return true;
+  }
   return false;
+}
+
+bool small_make_room (shim *s) {
+  enum { MANY = 256 };
+  return s->most_chunks >= MANY && s->group.at == NULL && add_slab (s) != NULL;
 }
 
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits) {

@@ -78,6 +78,7 @@ typedef struct shim_seen {
   int64_t resizes, room_waits; /* of a program that shares a card */
   int64_t learned_ops;         /* whose tensors had digests before and after them */
   int64_t own_launches;        /* of ferry's kernels */
+  int64_t checks, changed;     /* tensors that left by their digest; had changed all the same */
 } shim_seen;
 
 /* The driver's calls, as CUPTI saw them. */
@@ -108,6 +109,7 @@ typedef struct shim_block {
   char message[SHIM_MESSAGES][SHIM_TEXT];
   char floor_op[128], fault_op[128];
   char left_at[256]; /* the beat where a plan was left last, and why */
+  char changed_op[128]; /* wrote one of these, as digests told; before, the last that used the first */
   bool by_cupti;     /* a profile's times are of CUPTI's records */
   int64_t cupti_ops; /* so many ops have one */
   shim_audit audit;
@@ -149,8 +151,13 @@ typedef enum shim_fact {
 
 /* The answer, words as well: magic, predicted ns, granules, and how many rows of each sort follow.
    A home: number, pages, a granule a page. Away at the boundary: number, first page, pages. An
-   action: the beat behind which it is done (-1: before the first), 0 out or 1 in, number, first
+   action: the beat behind which it is done (-1: before the first), a plan_action, number, first
    page, pages; in order of the beats. */
+enum plan_action {
+  ACTION_OUT,
+  ACTION_IN,
+  ACTION_LEAVE /* the host has the bytes, if the digest allows that */
+};
 enum { PLAN_MAGIC = 0x706c616e, PLAN_PREDICTED = 1, PLAN_GRANULES = 2, PLAN_HEAD = 6 };
 
 #endif

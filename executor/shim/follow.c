@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "executor/shim/clean.h"
 #include "executor/shim/last.h"
+#include "executor/shim/learn.h"
 #include "executor/shim/plans.h"
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
@@ -44,6 +46,8 @@ struct follow {
   mark mark[MARKS];    /* the newest */
   int64_t marks, read; /* so many were made; up to there times are read: the host may be ahead */
   bool counts;         /* the step at hand began at the last mark */
+  bool names_writer;   /* the step at hand has digests, for a tensor that was not only read */
+  bool named;          /* that was tried once */
 };
 
 bool follow_start (shim *s) {
@@ -89,6 +93,8 @@ void follow_finish (shim *s) {
   if (f == NULL)
     return;
   read_marks (s);
+  for (int32_t at = 0, t; clean_look (s, &at, &t);) {
+  }
   f->on = s->placed = false;
   if (f->wraps && s->block->seen.entries == 0)
     shim_say (
@@ -199,6 +205,7 @@ static void look_for_step (shim *s) {
   f->asked = step_take (b, first, end);
   if (f->asked == NULL)
     return;
+  f->asked->facts = record_step_facts (s, first, end);
   int64_t small = 0, pages = 1;
   for (int32_t c = 0; c < s->n_chunks; c++)
     small += s->chunks[c].small;
@@ -221,7 +228,7 @@ static void leave (shim *s, const char *why, const op *o) {
   follow *f = s->follow;
   f->on = s->placed = false;
   f->look = true;
-  f->counts = false;
+  f->counts = f->names_writer = false;
   f->plan->good_beat = -1; /* another one may begin with the same beat */
   s->block->seen.leaves++;
   snprintf (s->block->left_at, sizeof s->block->left_at, "beat %d of %d, %.60s: %s", f->at,
@@ -341,11 +348,55 @@ static void mark_begin (shim *s, const op *o) {
   f->counts = true;
 }
 
+/* Nothing is known any more of what the plan's ops do to a tensor. */
+static void forget_facts (step *p, int32_t planned) {
+  for (int32_t i = 0; i < p->beats[p->n_beats - 1].first_ref + p->beats[p->n_beats - 1].n_refs; i++)
+    if (p->refs[i] == planned)
+      p->facts[i] = FACT_NONE;
+}
+
+/* The step that ends had digests again: who wrote what was forgotten? */
+static void name_writer (shim *s) {
+  const step *p = s->follow->plan;
+  const beats *b = record_beats (s);
+  int64_t first = b->n - p->n_beats;
+  learn_end (s);
+  uint8_t *now = first < 0 ? NULL : record_step_facts (s, first, b->n);
+  for (int32_t k = p->n_beats - 1; now != NULL && k >= 0; k--)
+    for (int32_t i = 0; i < p->beats[k].n_refs; i++) {
+      int32_t at = p->beats[k].first_ref + i;
+      if (p->facts[at] == FACT_NONE && now[at] == FACT_CHANGED)
+        snprintf (s->block->changed_op, sizeof s->block->changed_op, "%s",
+                  s->names[beats_at (b, first + k)->name]);
+    }
+  free (now);
+}
+
+/* Tensors changed that ops of the plan were believed to read only. The next step tells who wrote
+   them. */
+static void mend_facts (shim *s) {
+  follow *f = s->follow;
+  step *p = f->plan;
+  int32_t at = 0, t = NONE;
+  bool any = false;
+  if (f->names_writer)
+    name_writer (s);
+  f->names_writer = false;
+  while (p->facts != NULL && clean_look (s, &at, &t)) {
+    if (s->tensors[t].planned != NONE)
+      forget_facts (p, s->tensors[t].planned);
+    any = true;
+  }
+  if (any && !f->named)
+    f->named = f->names_writer = learn_again (s, p->n_beats);
+}
+
 static void end_step (shim *s) {
   follow *f = s->follow;
   shim_seen *seen = &s->block->seen;
   seen->planned_steps++;
   last_step_ended (s, f->plan->n_beats);
+  mend_facts (s);
   f->plan->good_beat = record_beats (s)->n;
   seen->strict_steps += s->strict;
   /* heirs take turns between two places, so that the second step maps as well */
@@ -433,6 +484,7 @@ void follow_allocated (shim *s, int32_t t) {
     x->slot = t;
     s->tensors[t].planned = f->plan->beats[f->at].tensor;
     s->tensors[t].reserved = true;
+    s->tensors[t].checks = x->checks;
     if (plan_settle (s, f->plan, x, fresh))
       advance (s);
     else
@@ -464,6 +516,8 @@ void follow_before (shim *s, op *o) {
     if (i == 0 && f->plan->beats[0].bytes >= 0)
       mark_begin (s, o);
   }
+  if (f->on && f->plan->facts != NULL && !beat_is_loose (o->token))
+    o->facts = f->plan->facts + f->plan->beats[f->at].first_ref;
   if (!s->strict && o->function != NULL && !o->function->clean) {
     strict_begin (s); /* its uses were never tried */
     f->strict_left = s->block->config.strict_steps;

@@ -7,7 +7,7 @@
 #include "executor/shim/kernels.h"
 #include "executor/shim/record.h"
 
-enum { MOST_BYTES = 1 << 16, MOST_OPS = 4096, STEPS = 2 };
+enum { MOST_BYTES = 1 << 16, PART = 32, MOST_OPS = 4096, MOST_EARLY = 4096, STEPS = 2 };
 
 /* An op whose digests are queued: two for each tensor that its call says nothing of. */
 typedef struct queued {
@@ -21,6 +21,8 @@ struct learn {
   int32_t slots, used, round;
   queued ops[MOST_OPS];
   int32_t n_ops;
+  int64_t again;       /* so many are asked for */
+  int64_t early, late; /* ops that were learned before a step was seen to repeat, and then */
   bool failed; /* nothing more is learned */
 };
 
@@ -33,18 +35,26 @@ static bool clear (shim *s, learn *l) {
          s->real.stream_synchronize (s->in) == CUDA_SUCCESS;
 }
 
-/* The buffer is a small tensor of ferry's own; under a budget it takes no granule more. */
+/* The buffer is a small tensor of ferry's own, as long as something is learned. */
+static bool take_buffer (shim *s, learn *l) {
+  int64_t bytes = s->chunk_bytes / PART < MOST_BYTES ? s->chunk_bytes / PART : MOST_BYTES;
+  if (l->at != 0)
+    return true;
+  l->slots = (int32_t)(bytes / (int64_t)sizeof *l->host);
+  l->host = l->host != NULL ? l->host : malloc ((size_t)bytes);
+  if (l->host == NULL || !kernels_ready (s) ||
+      (s->block->config.mode == SHIM_RUN && !small_has_room (s, bytes) &&
+       (s->placed || !small_make_room (s))))
+    return false;
+  l->at = small_allocate (s, bytes, NULL, true);
+  return l->at != 0 && clear (s, l);
+}
+
 static learn *learn_of (shim *s) {
   learn *l = s->learn;
-  if (l != NULL || (l = s->learn = calloc (1, sizeof *l)) == NULL)
-    return l;
-  int64_t bytes = s->chunk_bytes / 8 < MOST_BYTES ? s->chunk_bytes / 8 : MOST_BYTES;
-  l->slots = (int32_t)(bytes / (int64_t)sizeof *l->host);
-  l->host = malloc ((size_t)bytes);
-  l->at = s->block->config.mode == SHIM_PROFILE || small_has_room (s, bytes)
-              ? small_allocate (s, bytes, NULL, true)
-              : 0;
-  l->failed = l->host == NULL || l->at == 0 || !kernels_ready (s) || !clear (s, l);
+  if (l == NULL && (l = s->learn = calloc (1, sizeof *l)) == NULL)
+    return NULL;
+  l->failed = l->failed || !take_buffer (s, l);
   return l;
 }
 
@@ -84,17 +94,41 @@ static void queue_all (shim *s, const op *o, int32_t slot) {
   }
 }
 
-/* The step that repeats, once for each of two repetitions, and no more than two steps in all. */
+/* A program that fits has no use for it; a plan that is followed was made with what is known. */
+static bool is_needed (const shim *s) {
+  return s->block->config.mode == SHIM_PROFILE || (s->block->seen.evictions > 0 && !s->placed);
+}
+
+/* No more than two steps of one that repeats itself, and before it does no more than so many ops. */
 static bool is_time (const shim *s) {
   const beats *b = record_beats (s);
   const repeat *r = b->near.period > 0 ? &b->near : &b->far;
-  return s->block->config.learns && r->period > 0 && r->run > 0 && r->run < STEPS * r->period &&
-         s->block->seen.learned_ops < STEPS * r->period;
+  const learn *l = s->learn;
+  if (l != NULL && l->again > 0)
+    return true;
+  if (!s->block->config.learns || !is_needed (s))
+    return false;
+  if (r->run == 0)
+    return l == NULL || l->early < MOST_EARLY;
+  return r->run < STEPS * r->period && (l == NULL || l->late < STEPS * r->period);
+}
+
+bool learn_again (shim *s, int64_t ops) {
+  learn *l = learn_of (s);
+  if (l == NULL || l->failed)
+    return false;
+  l->again = ops;
+  return true;
+}
+
+void learn_ready (shim *s) {
+  if (is_time (s))
+    (void)learn_of (s);
 }
 
 void learn_before (shim *s, op *o) {
-  learn *l = is_time (s) ? learn_of (s) : NULL;
-  if (l == NULL || l->failed || o->n_refs == 0)
+  learn *l = is_time (s) ? s->learn : NULL;
+  if (l == NULL || l->failed || l->at == 0 || o->n_refs == 0)
     return;
   int32_t n = 2 * refs_to_digest (s, o);
   if (l->used + n > l->slots || l->n_ops == MOST_OPS)
@@ -107,10 +141,19 @@ void learn_before (shim *s, op *o) {
   queue_all (s, o, o->learn_slot);
 }
 
+/* A call that waits without the lock may have lost one to another thread. */
+static bool all_live (const shim *s, const op *o) {
+  for (int32_t i = 0; i < o->n_refs; i++)
+    if (!s->tensors[o->refs[i]].live)
+      return false;
+  return true;
+}
+
 void learn_after (shim *s, const op *o) {
   learn *l = s->learn;
   int64_t beat = o->learn_slot == NONE ? -1 : record_beat_of (s, o->number);
-  if (beat < 0 || l->failed || o->learn_round != l->round || l->n_ops == MOST_OPS)
+  if (beat < 0 || l->failed || o->learn_round != l->round || l->n_ops == MOST_OPS ||
+      !all_live (s, o))
     return;
   queue_all (s, o, o->learn_slot + 1);
   uint8_t *facts = calloc ((size_t)o->n_refs + 1, 1);
@@ -121,6 +164,8 @@ void learn_after (shim *s, const op *o) {
   free (facts);
   l->ops[l->n_ops++] = (queued){ beat, o->learn_slot };
   s->block->seen.learned_ops++;
+  l->again -= l->again > 0;
+  *(record_beats (s)->near.run > 0 || record_beats (s)->far.run > 0 ? &l->late : &l->early) += 1;
 }
 
 /* ---- the verdict ---- */
@@ -155,4 +200,13 @@ void learn_settle (shim *s) {
     judge (s, l, &l->ops[i]);
   l->n_ops = l->used = 0;
   l->round++;
+}
+
+void learn_end (shim *s) {
+  learn *l = s->learn;
+  learn_settle (s);
+  if (l != NULL && l->at != 0)
+    (void)small_free (s, l->at, 0);
+  if (l != NULL)
+    l->at = 0;
 }

@@ -40,6 +40,7 @@ bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   o->told = false;
   o->to = o->from = 0;
   o->bytes = 0;
+  o->facts = NULL;
   o->learn_slot = NONE;
   return true;
 }
@@ -107,12 +108,21 @@ void op_payload (op *o, CUdeviceptr to, const void *from, size_t bytes) {
     free (found.refs);
 }
 
+/* A tensor that the op is not known to leave alone has to be copied when it leaves. */
+static void note_writes (shim *s, const op *o) {
+  for (int32_t i = 0; i < o->n_refs; i++)
+    if (o->facts == NULL || (o->facts[i] != FACT_SAME && o->facts[i] != FACT_READ))
+      s->tensors[o->refs[i]].last_write = o->number;
+}
+
 CUresult op_prepare (op *o) {
   shim *s = entered;
   o->token = beat_token (o->token, o->function != NULL && o->function->has_lists);
   s->ops++;
   s->block->seen.ops++;
   follow_before (s, o);
+  note_writes (s, o);
+  learn_ready (s);
   if (!op_make_room (s, o))
     return shim_is_gone () ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
   learn_before (s, o);

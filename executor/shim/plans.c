@@ -224,6 +224,9 @@ bool plan_arrange (shim *s, step *p) {
   for (int32_t k = 0; k < p->n_tensors; k++)
     if (p->tensors[k].slot >= 0)
       s->tensors[p->tensors[k].slot].planned = k;
+  for (int32_t k = 0; k < p->n_tensors; k++)
+    if (p->tensors[k].slot >= 0)
+      s->tensors[p->tensors[k].slot].checks = p->tensors[k].checks;
   for (int32_t k = 0; k < p->n_tensors; k++) {
     step_tensor *x = &p->tensors[k];
     if (x->slot < 0 || x->homes == NULL || is_home (s, x, p->chunk_of))

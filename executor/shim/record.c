@@ -401,19 +401,36 @@ static void put_crossings (record *r, int64_t first, int64_t end) {
   }
 }
 
-/* Facts of this step and of the one before; the stronger one counts. */
-static void put_learned (record *r, int64_t i, int64_t period) {
+/* Facts of this step and of the one before; the stronger one counts. false: none is known. */
+static bool merge_facts (const record *r, int64_t i, int64_t period, uint8_t *out) {
   const beats *b = &r->beats;
   const beat *e = beats_at (b, i);
-  bool two = i >= period && beats_kept (b, i - period) && beats_same (b, i, i - period),
-       any = false;
-  uint8_t *facts = calloc ((size_t)e->n_refs + 1, 1);
-  for (int32_t k = 0; facts != NULL && k < e->n_refs; k++) {
+  bool two = i >= period && beats_kept (b, i - period) && beats_same (b, i, i - period), any = false;
+  for (int32_t k = 0; k < e->n_refs; k++) {
     uint8_t own = *fact_at (r, e, k), before = two ? *fact_at (r, beats_at (b, i - period), k) : 0;
-    facts[k] = own > before ? own : before;
-    any = any || facts[k] != FACT_NONE;
+    out[k] = own > before ? own : before;
+    any = any || out[k] != FACT_NONE;
   }
-  if (any)
+  return any;
+}
+
+uint8_t *record_step_facts (const shim *s, int64_t first, int64_t end) {
+  const record *r = s->record;
+  int64_t n = 0;
+  for (int64_t i = first; i < end; i++)
+    n += beats_at (&r->beats, i)->n_refs;
+  uint8_t *facts = calloc ((size_t)n + 1, 1), *at = facts;
+  for (int64_t i = first; facts != NULL && i < end; i++) {
+    (void)merge_facts (r, i, end - first, at);
+    at += beats_at (&r->beats, i)->n_refs;
+  }
+  return facts;
+}
+
+static void put_learned (record *r, int64_t i, int64_t period) {
+  const beat *e = beats_at (&r->beats, i);
+  uint8_t *facts = calloc ((size_t)e->n_refs + 1, 1);
+  if (facts != NULL && merge_facts (r, i, period, facts))
     put_facts (r, e, facts);
   free (facts);
 }
@@ -458,7 +475,7 @@ bool record_step (shim *s, int64_t first, int64_t end, int32_t number) {
   record *r = s->record;
   if (r->file >= 0 || !all_timed (r, first, end))
     return false;
-  learn_settle (s);
+  learn_end (s);
   r->file = create (s, SHIM_STEP, number);
   r->told_names = 0;
   r->n_words = 0;

@@ -26,6 +26,8 @@ int64_t record_beat_of (const shim *s, int64_t op);
 /* A fact for each tensor of the op; later ones replace them. */
 void record_facts (shim *s, int64_t beat, const uint8_t *facts);
 shim_fact record_fact (const shim *s, int64_t beat, int32_t ref);
+/* Those of a step that was written: one for each tensor of each beat; the caller frees them. */
+uint8_t *record_step_facts (const shim *s, int64_t first, int64_t end);
 /* Writes the beats [first, end) with their times as step `number`. */
 bool record_step (shim *s, int64_t first, int64_t end, int32_t number);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "executor/shim/clean.h"
 #include "executor/shim/last.h"
 #include "executor/shim/order.h"
 #include "executor/shim/record.h"
@@ -21,7 +22,7 @@ static CUdeviceptr page_at (const shim *s, int32_t page) {
   return s->base + (uint64_t)page * (uint64_t)s->chunk_bytes;
 }
 
-static bool run_out (shim *s, tensor *t, int32_t first, int32_t end) {
+static bool copy_out (shim *s, const tensor *t, int32_t first, int32_t end) {
   int64_t bytes = span_bytes (s, t, first, end);
   int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
   last_copy_begins (s, false, bytes, t->number);
@@ -29,8 +30,16 @@ static bool run_out (shim *s, tensor *t, int32_t first, int32_t end) {
       CUDA_SUCCESS)
     return false;
   last_copy_ends (s);
-  t->out_copy = copy_issued (s, STREAM_OUT);
   s->block->seen.out_bytes += bytes;
+  clean_copied (s, t, first, end);
+  return true;
+}
+
+static bool run_out (shim *s, tensor *t, int32_t first, int32_t end) {
+  if (!(clean_can_leave (s, t, first, end) && clean_leave (s, t, first, end)) &&
+      !copy_out (s, t, first, end))
+    return false;
+  t->out_copy = copy_issued (s, STREAM_OUT);
   for (int32_t p = first; p < end; p++) {
     chunk *c = &s->chunks[s->pages[p].chunk];
     c->page = NONE;

@@ -31,6 +31,8 @@ typedef struct page {
   uint8_t state;
   bool mapped;   /* to that chunk */
   int64_t in_op; /* its bytes came from the host behind this op; NONE: they did not */
+  /* The host's copy of these pages has a digest, which is that of the first one's run; 0: none. */
+  int32_t run_first, run_end, run;
 } page;
 
 /* A piece of device memory. */
@@ -49,6 +51,7 @@ typedef struct tensor {
   int64_t bytes, number; /* the number of its allocation */
   int32_t first_page, n_pages;
   bool live, escaped; /* escaped: its address lies in device memory */
+  bool checks;        /* a plan lets it leave without a copy, if its digest allows that */
   bool pooled;        /* it was asked for in the order of a stream */
   int32_t holds;      /* calls that wait without the lock */
   uint64_t users;     /* streams that used it since it came */
@@ -56,6 +59,7 @@ typedef struct tensor {
   int64_t past_in;    /* the numbers of its last copies; 0: none, or over */
   int64_t past_out;
   int64_t last_op, stamp;
+  int64_t last_write; /* the last op that is not known to leave its bytes alone */
   int64_t in_copy; /* the number of its last copy in; 0: none */
   int64_t out_copy;
   uint64_t behind; /* streams behind whose work its granules may be written for the first time */
@@ -97,6 +101,7 @@ typedef struct op {
   int64_t link_bytes;   /* of a copy over the link: to the device, or less than 0: to the host */
   CUdeviceptr to, from; /* of a copy or a fill: where its bytes go, and whence; 0: unknown */
   int64_t bytes;        /* of these; 0: they lie apart */
+  const uint8_t *facts; /* of its tensors, by the plan that is followed; NULL: nothing is known */
   int32_t learn_slot;   /* of its first digest, in a round of learning; NONE: none */
   int32_t learn_round;
 } op;
@@ -107,10 +112,12 @@ typedef struct record record;
 typedef struct order order;
 typedef struct last last;
 typedef struct learn learn;
+typedef struct clean clean;
 
 typedef struct own_kernels {
   bool tried;
-  CUfunction digest; /* NULL: not there */
+  CUfunction digest; /* NULL: none is there */
+  CUfunction copy_unless;
 } own_kernels;
 
 typedef struct shim {
@@ -169,6 +176,7 @@ typedef struct shim {
   order *order;
   last *last;
   learn *learn;
+  clean *clean;
   follow *follow;
 } shim;
 
@@ -200,7 +208,8 @@ int32_t area_row (shim *s);
 void area_own (shim *s, int32_t t, int32_t first, int32_t end); /* without granules; NONE: nobody */
 void area_lay (shim *s, int32_t t, int32_t first, int32_t pages); /* that row, at these pages */
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
-bool small_has_room (const shim *s, int64_t bytes); /* without one granule more */
+bool small_has_room (const shim *s, int64_t bytes); /* to spare, for ferry */
+bool small_make_room (shim *s); /* likewise, by a granule of a budget that has many */
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);
 void pool_took (shim *s, int64_t bytes); /* less than 0: they are back */
 int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);

@@ -180,7 +180,19 @@ static bool put_copies (writer *w, int64_t beat, bool next_step) {
     if (it->queue == WALK_OPS || before != next_step ||
         w->map->beat[it->behind - 1 + (before ? w->trace->n_ops : 0)] != beat)
       continue;
-    if (!put_part (w, &w->plan->moves[it->index], (int64_t[]){ beat, it->queue == WALK_INS }, 2))
+    int64_t action = it->queue == WALK_INS ? ACTION_IN : ACTION_OUT;
+    if (!put_part (w, &w->plan->moves[it->index], (int64_t[]){ beat, action }, 2))
+      return false;
+  }
+  return true;
+}
+
+/* Moves without a copy: the host has the bytes from the copy before. */
+static bool put_clean (writer *w, int64_t beat) {
+  for (int32_t i = 0; i < w->plan->n_moves; i++) {
+    const move *m = &w->plan->moves[i];
+    if (m->clean && w->map->beat[m->out_after] == beat &&
+        !put_part (w, m, (int64_t[]){ beat, ACTION_LEAVE }, 2))
       return false;
   }
   return true;
@@ -191,7 +203,8 @@ static bool put_copies (writer *w, int64_t beat, bool next_step) {
 static bool put_actions (writer *w) {
   int64_t last = w->map->end - w->map->first;
   for (int64_t beat = 0; beat < last; beat++)
-    if (!put_leaving (w, beat) || !put_copies (w, beat, false) || !put_copies (w, beat, true))
+    if (!put_leaving (w, beat) || !put_clean (w, beat) || !put_copies (w, beat, false) ||
+        !put_copies (w, beat, true))
       return false;
   return true;
 }

@@ -9,8 +9,12 @@
 /* Streams of the program have the numbers that the shim gave them; its own two come first. */
 enum { STREAM_OUT, STREAM_IN, STREAM_HOST = QUEUES_STREAMS - 1, PROGRAM_STREAMS = 64, STEPS = 16 };
 
-/* Clean: nothing has touched it since it came from the host, which has the same bytes. */
-typedef enum where { LAZY, HERE, CLEAN, AWAY } where;
+/* Clean: nothing has touched it since it came from the host, which has the same bytes. Read: ops
+   have, which were seen to leave it alone. */
+typedef enum where { LAZY, HERE, CLEAN, READ, AWAY } where;
+
+/* A digest decides whether a page that was read is copied, on the stream of copies out. */
+enum { CHECK_NS = 4000, CHECK_BYTES_PER_NS = 2000 };
 
 /* A piece of device memory: who writes there waits for these. */
 typedef struct granule {
@@ -23,6 +27,7 @@ typedef struct thing { /* a tensor */
   const int64_t *homes;
   int64_t pages, bytes;
   uint8_t *state; /* of each page */
+  bool checks;    /* its digest decides whether it is copied, if it was only read */
   uint64_t users;
   int32_t in, out; /* its newest copies; -1 */
 } thing;
@@ -73,9 +78,18 @@ static int64_t span_bytes (const foreseer *f, const thing *x, int64_t first, int
   return (to < x->bytes ? to : x->bytes) - first * f->granule_bytes;
 }
 
+static int64_t run_end (const thing *x, int64_t from, int64_t end, where state) {
+  while (from < end && x->state[from] == state)
+    from++;
+  return from;
+}
+
 static bool go_out (foreseer *f, thing *x, int64_t first, int64_t end) {
   uint64_t users = x->users;
-  if (!queues_add (&f->q, STREAM_OUT, 0, -span_bytes (f, x, first, end), f->err) ||
+  int64_t bytes = span_bytes (f, x, first, end);
+  bool checked = x->checks && run_end (x, first, end, READ) == end;
+  if (!queues_add (&f->q, STREAM_OUT, checked ? CHECK_NS + bytes / CHECK_BYTES_PER_NS : 0,
+                   checked ? 0 : -bytes, f->err) ||
       !queues_wait (&f->q, f->host, f->err) || !wait_for (f, users) ||
       !queues_wait (&f->q, x->in, f->err))
     return false;
@@ -102,16 +116,12 @@ static void drop_clean (foreseer *f, thing *x, int64_t first, int64_t end) {
     }
 }
 
-static int64_t run_end (const thing *x, int64_t from, int64_t end, where state) {
-  while (from < end && x->state[from] == state)
-    from++;
-  return from;
-}
-
 static bool leave (foreseer *f, thing *x, int64_t first, int64_t end) {
   drop_clean (f, x, first, end);
   for (int64_t p = first; p < end; p++) {
-    int64_t to = run_end (x, p, end, HERE);
+    int64_t to = p;
+    while (to < end && (x->state[to] == HERE || x->state[to] == READ))
+      to++;
     if (to > p && !go_out (f, x, p, to))
       return false;
     p = to > p ? to - 1 : p;
@@ -165,11 +175,11 @@ static bool act (foreseer *f, int64_t beat, bool all, int64_t *next) {
   for (; *next < f->n_actions && f->actions[5 * *next] <= beat; ++*next) {
     const int64_t *w = f->actions + 5 * *next;
     int32_t x = thing_of (f, w[2]);
-    if (!all && x >= 0 && f->things[x].homes != NULL && w[1] == 1 &&
+    if (!all && x >= 0 && f->things[x].homes != NULL && w[1] == ACTION_IN &&
         is_taken (f, &f->things[x], w[3], w[3] + w[4]))
       return true;
     if (x >= 0 && f->things[x].homes != NULL &&
-        !(w[1] == 1 ? arrive : leave) (f, &f->things[x], w[3], w[3] + w[4]))
+        !(w[1] == ACTION_IN ? arrive : leave) (f, &f->things[x], w[3], w[3] + w[4]))
       return false;
   }
   return true;
@@ -186,7 +196,7 @@ static void make (thing *x) {
 
 static void release (foreseer *f, thing *x) {
   for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
-    if (x->state[p] == HERE || x->state[p] == CLEAN) {
+    if (x->state[p] == HERE || x->state[p] == CLEAN || x->state[p] == READ) {
       f->granules[x->homes[p]] = (granule){ .streams = x->users, .in = x->in, .out = -1 };
       x->state[p] = LAZY;
     }
@@ -201,12 +211,13 @@ static bool make_room (foreseer *f, thing *x) {
 }
 
 /* The op is the last in the queues. */
-static bool touch (foreseer *f, thing *x, int32_t stream) {
+static bool touch (foreseer *f, thing *x, int32_t stream, bool reads) {
   for (int64_t p = 0; x->homes != NULL && p < x->pages; p++) {
     if (x->state[p] == LAZY && !wait_for_granule (f, &f->granules[x->homes[p]], x))
       return false;
+    bool was_clean = x->state[p] == CLEAN || x->state[p] == READ;
     if (x->state[p] != AWAY)
-      x->state[p] = HERE;
+      x->state[p] = reads && was_clean ? READ : HERE;
   }
   x->users |= (uint64_t)1 << stream;
   return queues_wait (&f->q, x->in, f->err);
@@ -255,7 +266,9 @@ static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
       return false;
   for (int32_t k = 0; k < e->n_refs; k++) {
     int32_t x = thing_of (f, beats_ref (&s->beats, e, k));
-    if (x >= 0 && !touch (f, &f->things[x], stream))
+    shim_fact fact = steps_fact (s, e, k);
+    bool reads = !beat_is_loose (e->token) && (fact == FACT_SAME || fact == FACT_READ);
+    if (x >= 0 && !touch (f, &f->things[x], stream, reads))
       return false;
   }
   return host_waits (f, step, b, true, order);
@@ -356,6 +369,14 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
   return true;
 }
 
+static void mark_checks (foreseer *f) {
+  for (int64_t i = 0; i < f->n_actions; i++) {
+    int32_t x = thing_of (f, f->actions[5 * i + 2]);
+    if (x >= 0 && f->actions[5 * i + 1] == ACTION_LEAVE)
+      f->things[x].checks = true;
+  }
+}
+
 static int by_end (const void *x, const void *y) {
   const life *a = *(const life *const *)x, *b = *(const life *const *)y;
   return a->freed != b->freed ? (a->freed > b->freed) - (a->freed < b->freed)
@@ -411,6 +432,8 @@ bool foresee_step (const steps *s, const steps_map *map, const bytes *words, con
   bool good = read_answer (&f, words) &&
               place_things (&f, ((const int64_t *)(const void *)words->data)[2], a) &&
               find_tables (&f, a);
+  if (good)
+    mark_checks (&f);
   for (int64_t n = 0; good && n < STEPS; n++)
     good = run_step (&f, n);
   good = good && queues_run (&f.q, d, err);

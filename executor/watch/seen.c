@@ -225,12 +225,22 @@ static void add_unused (maker *m) {
       build_read (m->build, m->tensor_of[n]);
 }
 
+static bool is_learned (const maker *m) {
+  return m->steps->n_learned > 0 && !m->options->touched;
+}
+
+/* A run under a budget cannot tell which tensors of an op with lists are its own. */
+static bool is_told (const maker *m, int64_t beat) {
+  return is_learned (m) &&
+         !(m->steps->cut && beat_is_loose (beats_at (&m->steps->beats, beat)->token));
+}
+
 /* In all of the steps that are alike: one that writes it once is one that writes. */
 static shim_fact fact_of (const maker *m, int64_t beat, int32_t ref) {
   const beats *b = &m->steps->beats;
   int64_t period = m->map->end - m->map->first;
   shim_fact most = FACT_NONE;
-  for (int32_t k = 0; k < m->map->alike; k++) {
+  for (int32_t k = 0; k < m->map->alike && is_told (m, beat); k++) {
     shim_fact f = steps_fact (m->steps, beats_at (b, beat - k * period), ref);
     most = f > most ? f : most;
   }
@@ -262,7 +272,7 @@ static void add_use (maker *m, int64_t beat, int32_t ref, int32_t tensor) {
     build_read (m->build, tensor);
   if (pure || f == FACT_NONE || f == FACT_CHANGED || f == FACT_PART)
     build_write (m->build, tensor);
-  if (m->steps->n_learned > 0 && f <= FACT_CHANGED && !(pure && f != FACT_NONE))
+  if (is_learned (m) && f <= FACT_CHANGED && !(pure && f != FACT_NONE))
     build_origin (m->build, tensor, f != FACT_NONE);
 }
 
@@ -362,7 +372,7 @@ trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map 
   map->found = map->alike = 1;
   if ((!s->cut && !count_steps (&m, err)) || !add_tensors (&m, err) || !add_ops (&m, err))
     return NULL;
-  if (s->n_learned > 0 && !say_learned (&m, err))
+  if (is_learned (&m) && !say_learned (&m, err))
     return NULL;
   trace *t = build_finish (m.build, err);
   map->n_tensors = t == NULL ? 0 : t->n_tensors;

@@ -16,6 +16,7 @@
    phases      turns of training and evaluation, of any length
    perturbed   now and then an extra op, a missing op, another shape
    leaving     no wait in a step, and tensors are freed right behind the last one
+   turns       a kernel writes from the twelfth step on what it only read before
    parts       a step of three parts, which begin alike and end alike
    wide        one tensor takes the room of six others
    waiting     the host waits for the device at each free
@@ -374,6 +375,16 @@ static void leaving (habits *h) {
     let_go (&h->g, &h->kept[i]);
 }
 
+static void turns (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    long writes = i >= 12;
+    chain (h, 12, N, NULL);
+    for (int k = 2; k < TENSORS; k++)
+      LAUNCH (&h->g, "turn", NULL, N, &h->kept[1], &h->kept[k], &writes);
+    say (h, i, NULL);
+  }
+}
+
 static void parts (habits *h) {
   for (int i = 0; i < h->g.steps; i++)
     chain (h, 12 - i % 3, N, NULL);
@@ -712,7 +723,8 @@ int main (int argc, char **argv) {
               HABIT (unified),    HABIT (unaligned),  HABIT (weights),   HABIT (shapes),
               HABIT (accumulate), HABIT (workers),    HABIT (hidden),    HABIT (perturbed),
               HABIT (phases),     HABIT (launches),   HABIT (races),     HABIT (leaves),
-              HABIT (aborts),     HABIT (leaving),    HABIT (parts),     HABIT (wide),
+              HABIT (aborts),     HABIT (leaving),    HABIT (turns),
+              HABIT (parts),     HABIT (wide),
               HABIT (waiting),    HABIT (results),    HABIT (carried),   HABIT (gradients),
               HABIT (ages),       HABIT (python),     HABIT (unsteady),  HABIT (lengths),
               HABIT (asks),       HABIT (counts),     HABIT (unused),    HABIT (handled),

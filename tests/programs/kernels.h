@@ -196,6 +196,14 @@ DECLARE (use_remembered, USE_REMEMBERED) {
   p->out[i] = p->where[0][i];
 }
 
+/* Adds what it reads, and halves that too where it is told to write. */
+#define TURN(P) P (float *, sum) P (float *, in) P (long, writes)
+DECLARE (turn, TURN) {
+  p->sum[i] += p->in[i];
+  if (p->writes)
+    p->in[i] *= 0.5f;
+}
+
 #define KERNELS(K)             \
   K (fill, FILL)               \
   K (matmul, MATMUL)           \
@@ -212,6 +220,7 @@ DECLARE (use_remembered, USE_REMEMBERED) {
   K (conv_back, CONV_BACK)     \
   K (conv_weight, CONV_WEIGHT) \
   K (remember, REMEMBER)       \
-  K (use_remembered, USE_REMEMBERED)
+  K (use_remembered, USE_REMEMBERED) \
+  K (turn, TURN)
 
 #endif
