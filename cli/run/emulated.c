@@ -33,7 +33,7 @@ static bool set_device (call *c, emu_config *e, const char *value) {
   return true;
 }
 
-/* As data/gpu/h200-experiments.json has them; the memory's rate is the card's own figure. */
+/* Figures of data/gpu/h200-experiments.json; the memory's rate is the card's own figure. */
 static bool set_costs (emu_config *e, const char *value) {
   bool is_h200 = false;
   if (!is_one_of (value, "none", "h200", &is_h200))

@@ -9,8 +9,8 @@
 /* clang-format off */
 #define OPTION_RUN_EMULATED { 0, "emulated", "KEY=VALUE,...", "of the emulated device: " \
   "clock=real|virtual, memory=SIZE, granule=SIZE, link=RATE, share=N (of 1000000 of it), " \
-  "device=NAME|FILE (its link and granule), costs=none|h200 (of the host's calls, as measured there), bytes=all|none, " \
-  "fuzz=TIME, seed=N, races=yes" }
+  "device=NAME|FILE (its link and granule), costs=none|h200 (of the host's calls), " \
+  "bytes=all|none, fuzz=TIME, seed=N, races=yes" }
 /* clang-format on */
 
 bool emulated_read (call *c, shim_config *o) MUST_CHECK;

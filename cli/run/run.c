@@ -86,7 +86,7 @@ static const char *mode_of (const runner *w) {
   return w->solver > 0 ? "on demand, a plan is being made" : "on demand";
 }
 
-/* Of the planned steps since the line was written last, each. */
+/* The mean over the planned steps since the line was written last. */
 static int64_t a_step (int64_t now, int64_t then, int64_t steps) {
   return steps > 0 ? (now - then) / steps : 0;
 }

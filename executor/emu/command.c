@@ -43,7 +43,7 @@ static bool more_commands (machine *m) {
   return true;
 }
 
-/* Of what the host's call takes. */
+/* The time that the host's call takes. */
 static int64_t call_ns (const machine *m, command_kind kind) {
   switch (kind) {
   case COMMAND_KERNEL:

@@ -24,12 +24,11 @@ typedef struct emu_config {
   int64_t both_bytes_per_s; /* of the sum while both carry; 0: the sum of the two */
   int64_t copy_ns;          /* a copy first carries nothing for so long */
   int64_t share_ppm;        /* of every rate; 0: 10^6 */
-  /* What a call costs the host, and fills and copies the device, on the virtual clock; 0: nothing.
-   */
+  /* Costs of the host's calls, on the virtual clock; 0: none. */
   int64_t launch_ns;          /* a launch, a copy or a fill */
   int64_t event_ns;           /* a record and a wait together */
   int64_t map_ns;             /* access to one granule */
-  int64_t memory_bytes_per_s; /* what the device reads and writes of its own memory */
+  int64_t memory_bytes_per_s; /* of its own memory, read and written */
   emu_clock clock;
   emu_bytes bytes;     /* none: addresses and handles, and nothing behind them */
   bool lenient;        /* let pass what only some drivers reject */

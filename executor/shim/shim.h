@@ -157,7 +157,7 @@ typedef struct shim {
 
   CUstream out, in;
   CUevent out_ring[RING], in_ring[RING], scratch;
-  /* Of each stream, numbers that grow with its work: of the shim's own those of copies, each of
+  /* A number for each stream that grows with its work: of the shim's own those of copies, each of
      which has an event for a while. `behind` [a][b]: a has waited for so much of b. */
   int64_t work[STREAMS], behind[STREAMS][STREAMS];
   CUstream streams[STREAMS];
