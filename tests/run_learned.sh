@@ -82,6 +82,16 @@ cheap() { # of three steps at most, and none where all fits
     same leaving --wait --budget 64MiB -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" = 0 ] &&
     same leaving --wait --budget 1500KiB --learn no -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" = 0 ]
 }
+impure() { # kernels that are impure at random: as many bytes as alone, and what changes its habit is named
+  local seed named=0
+  learn steps "$programs/habits" "$kernels" 12 leaving || return 1
+  for seed in 1 2 3 4 5 6; do
+    plain played "$programs/player" "$programs/player_kernels.so" 16 steps.json "random=$seed" impure=4 habit_step=9 2>/dev/null &&
+      same played --wait --budget 1500KiB -- "$programs/player" "$programs/player_kernels.so" 16 steps.json "random=$seed" impure=4 habit_step=9 || return 1
+    named=$((named + $(figure changed played)))
+  done
+  [ "$named" -gt 0 ] || echo "nothing changed its habit"
+}
 many() { # where small tensors leave no room, one granule of many is taken
   plain lstm "$programs/lstm" "$kernels" 11 && same lstm --wait --budget 3000KiB --emulated granule=8192 -- "$programs/lstm" "$kernels" 11 &&
     [ "$(figure learned_ops lstm)" -gt 0 ] && [ "$(figure planned_map_calls lstm)" = 0 ] && [ "$(figure planned_steps lstm)" -ge 7 ] ||
@@ -100,6 +110,7 @@ claim "a learned trace keeps its origins through both forms, and plans with tens
 claim "what is only read leaves without a copy, and steps take what is foreseen" cleaner
 claim "a kernel that changes its habit is found out by the digest, whatever the mode and the order" found_out
 claim "learning is of three steps at most, and only where something has to leave" cheap
+claim "impure kernels of every kind say what they say alone" impure
 claim "a budget of many granules has one for digests" many
 claim "a plan for what a program touches is followed all the same" given
 finish
