@@ -127,6 +127,7 @@ EXTRA_DIST += \
   executor/torch/ferry_torch/calls.py \
   executor/torch/ferry_torch/card.py \
   executor/torch/ferry_torch/clock.py \
+  executor/torch/ferry_torch/compiled.py \
   executor/torch/ferry_torch/early.py \
   executor/torch/ferry_torch/errors.py \
   executor/torch/ferry_torch/fit.py \
@@ -134,6 +135,7 @@ EXTRA_DIST += \
   executor/torch/ferry_torch/follow.py \
   executor/torch/ferry_torch/follower.py \
   executor/torch/ferry_torch/held.py \
+  executor/torch/ferry_torch/joint.py \
   executor/torch/ferry_torch/lanes.py \
   executor/torch/ferry_torch/memory.py \
   executor/torch/ferry_torch/modules.py \

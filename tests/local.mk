@@ -310,6 +310,7 @@ EXTRA_DIST += \
   $(long_under_test) \
   $(rules_under_test) \
   $(scripts_under_test) \
+  tests/torch/compile_claims.py \
   tests/torch/lean.py \
   tests/torch/lean_claims.py \
   tests/torch/python.bash \

@@ -9,4 +9,10 @@ from .record import record
 from .spill import spilled
 from .timing import timed
 
-__all__ = ["Refused", "fit", "follow", "max_batch", "record", "spilled", "timed"]
+__all__ = ["Refused", "backend", "fit", "follow", "max_batch", "record", "spilled", "timed"]
+
+
+def backend(*arguments, **options):
+    """For `torch.compile(model, backend=...)`; what that needs of torch is loaded only here."""
+    from .compiled import backend as made
+    return made(*arguments, **options)

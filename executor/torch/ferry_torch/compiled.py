@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A backend for torch.compile that keeps a step within a budget.
+
+    step = torch.compile(model, backend=ferry_torch.backend(budget="10GiB"))
+
+The joint graph of forward and backward is the trace. `ferry solve` says what is kept, made again, and carried to the
+host, and the graph is cut in two accordingly, with copies and waits as ops of their own.
+"""
+import ctypes
+import json
+import os
+import sys
+import tempfile
+import weakref
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import partitioners
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from . import lanes, tool
+from . import trace as traces
+from .arena import Arena
+from .card import require_budget, this_card, to_plan
+from .clock import Roofline
+from .errors import Refused
+from .joint import Joint, is_view, value
+from .plan import Plan
+from .report import bytes_text, time_text
+from .storages import as_bytes
+
+HOSTS = {}  # of each planned graph, its host memory, by number
+
+
+class Host:
+    """The arena of one graph, and the copy that was made last to each place."""
+
+    def __init__(self, device, size):
+        self.lanes = lanes.choose(device)
+        self.arena, self.signals = Arena(self.lanes, size), {}
+        self.number = len(HOSTS)
+        HOSTS[self.number] = self
+
+    def out(self, tensor, offset):
+        raw = as_bytes(tensor)
+        room = self.arena.take(offset, raw.numel())
+        self.signals[offset] = self.lanes.out(raw, room.bytes, room.signals)
+        return lent(room)
+
+
+def lent(room):
+    """The place's bytes as a tensor; when nobody has it any more, the place is another's."""
+    size = room.bytes.numel()
+    buffer = type("Place", (ctypes.c_char * size,), {}).from_address(room.bytes.data_ptr())
+    buffer.memory = room.bytes
+    weakref.finalize(buffer, room.leave)
+    return torch.frombuffer(buffer, dtype=torch.uint8)
+
+
+@torch.library.custom_op("ferry::out", mutates_args=())
+def out(tensor: torch.Tensor, host: int, offset: int) -> torch.Tensor:
+    return HOSTS[host].out(tensor, offset)
+
+
+@out.register_fake
+def _(tensor, host, offset):
+    return torch.empty(tensor.untyped_storage().nbytes(), dtype=torch.uint8)
+
+
+@torch.library.custom_op("ferry::gone", mutates_args=())
+def gone(place: torch.Tensor, source: torch.Tensor, host: int, offset: int) -> torch.Tensor:
+    """Behind it the source's memory is another's."""
+    HOSTS[host].signals[offset].wait()
+    return torch.empty(0, dtype=torch.uint8)
+
+
+@gone.register_fake
+def _(place, source, host, offset):
+    return torch.empty(0, dtype=torch.uint8)
+
+
+@torch.library.custom_op("ferry::back", mutates_args=())
+def back(place: torch.Tensor, gone: torch.Tensor, host: int, offset: int, size: list[int], stride: list[int],
+         dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    raw = torch.empty(place.numel(), dtype=torch.uint8, device=device)
+    owner = HOSTS[host]
+    owner.signals[offset] = owner.lanes.back(place, raw, [owner.signals[offset]])
+    owner.signals[offset].wait()
+    return raw.view(dtype).as_strided(size, stride)
+
+
+@back.register_fake
+def _(place, gone, host, offset, size, stride, dtype, device):
+    return torch.empty_strided(size, stride, dtype=dtype, device=device)
+
+
+class Cut:
+    """The joint graph with what the plan says between its two passes."""
+
+    def __init__(self, joint, plan, host):
+        self.joint, self.plan, self.host, self.graph = joint, plan, host, joint.graph
+        self.node_of = {t: node for node, t in joint.number.items()}
+        self.dropped = set(plan.maker)
+        again = {k for e in plan.entries for k in e.ops}
+        needed = {t for e in plan.entries for t in e.needs} | {
+            t for op in joint.ops if op["phase"] == "backward" for t in op["reads"]}
+        self.cloned = {t for t in self.node_of if t in self.dropped
+                       or t not in needed and joint.op_of.get(self.node_of[t]) in again}
+        self.carried = {m.tensor: m for m in plan.moves if m.tensor not in self.cloned}
+        self.done, self.first = {}, {}
+        for t, move in self.carried.items():
+            self.carry(t, move)
+        for node in joint.nodes:
+            if node in joint.backward and node.op != "placeholder":
+                with self.graph.inserting_before(node):
+                    for source in list(node.all_input_nodes):
+                        if self.is_forward(source):
+                            node.replace_input_with(source, self.there(source))
+
+    def is_forward(self, node):
+        return node not in self.joint.backward and node.op == "call_function"
+
+    def add(self, function, *args):
+        node = self.graph.call_function(function, args)
+        given = [value(a) if isinstance(a, torch.fx.Node) else a for a in args]
+        with next(t for t in given if isinstance(t, torch.Tensor)).fake_mode:
+            node.meta["val"] = function(*given)
+        return node
+
+    def carry(self, t, move):
+        """The copy out stands behind the last use on the way there, the one in where the plan begins it."""
+        node, ops = self.node_of[t], torch.ops.ferry
+        order = self.joint.nodes
+        at = max(order.index(self.joint.makers[move.out_after]), order.index(node))
+        while order[at + 1].op == "call_function" and order[at + 1] not in self.joint.makers:
+            at += 1  # its results, and views
+        after = order[at]
+        with self.graph.inserting_after(after):
+            place = self.add(ops.out.default, node, self.host.number, move.offset)
+        with self.graph.inserting_after(place):
+            token = self.add(ops.gone.default, place, node, self.host.number, move.offset)
+        made = value(node)
+        begins = max(move.trigger, next(k for k, op in enumerate(self.joint.ops) if op["phase"] == "backward"))
+        with self.graph.inserting_before(self.joint.makers[min(begins, move.in_before)]):
+            self.done[node] = self.add(ops.back.default, place, token, self.host.number, move.offset, list(made.shape),
+                                       list(made.stride()), made.dtype, made.device)
+
+    def there(self, node):
+        """What stands for it on the way back: itself where it is kept, else its copy, or it is made again here."""
+        if node in self.done:
+            return self.done[node]
+        base = self.joint.base.get(node)
+        again = base is None or base is not node or self.joint.number[base] in self.cloned
+        if not again or not (base is None or is_view(node) or self.joint.number[base] in self.cloned):
+            return node
+        inputs = {source: self.there(source) if self.is_forward(source) else source for source in node.all_input_nodes}
+        if base is not None and base is not node and all(inputs[s] is s for s in inputs) and base not in self.done:
+            found = self.graph.node_copy(node, lambda n: n)
+        else:
+            found = self.graph.node_copy(node, lambda n: inputs[n])
+        self.done[node] = found
+        return found
+
+    def saved(self):
+        """Nodes of the way there that the way back asks for."""
+        behind, found = set(self.joint.backward) | {n for n in self.done.values()}, {}
+        for node in self.graph.nodes:
+            if node in behind and node.op != "output":
+                for source in node.all_input_nodes:
+                    if source not in behind:
+                        found[source] = True
+        return list(found)
+
+
+def say_on_stderr(text):
+    print(text, file=sys.stderr)
+
+
+class Planner:
+    """Cuts each joint graph that torch.compile hands on."""
+
+    def __init__(self, budget, device, recompute, say):
+        self.budget, self.device, self.recompute, self.say = budget, device, recompute, say
+        self.reports = []  # of each graph, what is predicted of it
+
+    def __call__(self, module, inputs, *, num_fwd_outputs, **more):
+        try:
+            return self.cut(module, num_fwd_outputs, more)
+        except Refused as why:
+            self.say(f"ferry: this graph runs without a budget: {why}")
+            return partitioners.default_partition(module, inputs, num_fwd_outputs=num_fwd_outputs, **more)
+
+    def cut(self, module, num_fwd_outputs, more):
+        if any(isinstance(n.meta.get("val"), torch.SymInt) for n in module.graph.nodes):
+            raise Refused("its sizes are symbols; compile with dynamic=False")
+        place = next((value(n).device for n in module.graph.nodes if value(n) is not None), torch.device("cpu"))
+        with tempfile.TemporaryDirectory(prefix="ferry-") as folder:
+            card, clock = card_of(self.device, place, folder)
+            joint = Joint(module.graph, clock)
+            plan = self.planned(joint, card, place, folder)
+        with unset_fake_temporarily():
+            host = Host(place, plan.host_bytes)
+        cut = Cut(joint, plan, host)
+        module.graph.lint()
+        if len(self.reports) > 1:
+            self.say(f"ferry: the model is {len(self.reports)} graphs; the budget is each one's")
+        return partitioners._extract_fwd_bwd_modules(module, cut.saved(), [], num_fwd_outputs=num_fwd_outputs)
+
+    def planned(self, joint, card, place, folder):
+        trace, path = os.path.join(folder, "step.json"), os.path.join(folder, "plan.json")
+        found = joint.trace("graph")
+        traces.store(found, trace)
+        said = json.loads(tool.ferry("solve", trace, "-d", card, "--for", "torch", "--budget", to_plan(place, self.budget),
+                                     "--recompute", self.recompute, "-o", path, "--json", accept=(0, 1, 4)))
+        if not said["fits"]:
+            raise Refused(said["why"])
+        expected = said["predicted"]
+        self.reports.append(expected)
+        self.say(f"ferry: {time_text(expected['step_ns'])} in {bytes_text(expected['peak_bytes'])}, "
+                 f"{time_text(expected['baseline_ns'])} without a limit")
+        return Plan(traces.load(path), found)
+
+
+def card_of(device, place, folder):
+    """The card's file or name, and how long an op takes on it; on a CPU by bytes alone."""
+    if device is not None:
+        roof = Roofline(device)
+        return device, lambda func, args, made: roof.stop(None, (func, args, made))
+    card = this_card(place)
+    if isinstance(card, dict):
+        path = os.path.join(folder, "card.json")
+        traces.store(card, path)
+        card = path
+    return card, bytes_moved
+
+
+def bytes_moved(func, args, made):
+    from .storages import tensors_in
+    moved = tensors_in([args, made if isinstance(made, (list, tuple)) else [made]], [])
+    return sum(t.numel() * t.element_size() for t in moved) // 10  # 10 GB/s
+
+
+def compilers(inner):
+    if inner == "eager":
+        from torch._dynamo.backends.debugging import boxed_nop
+        return {"fw_compiler": boxed_nop, "bw_compiler": boxed_nop}
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
+    return {"fw_compiler": compile_fx_inner, "bw_compiler": compile_fx_inner, "decompositions": select_decomp_table()}
+
+
+def backend(budget, device=None, inner="inductor", recompute="auto", say=say_on_stderr):
+    """For `torch.compile(model, backend=...)`. `inner` compiles what was cut: "inductor", or "eager"."""
+    require_budget(budget)
+    if inner not in ("inductor", "eager"):
+        raise Refused(f"inner is \"inductor\" or \"eager\", not {inner!r}")
+    planner = Planner(budget, device, recompute, say)
+    made = aot_autograd(partition_fn=planner, **compilers(inner))
+    made.planner = planner
+    return made

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The joint graph of a forward and a backward pass, as torch.compile has it, as a ferry trace.
+
+It is exact: functional ops, each with what it reads and makes. A view has the storage of what it is a view of.
+"""
+import operator
+
+import torch
+
+from .calls import FUNCTIONS
+
+TANGENT = "tangents"
+
+
+def value(node):
+    found = node.meta.get("val")
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def is_view(node):
+    """Does it give its first argument's storage?"""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and len(schema.returns) == 1 and schema.returns[0].alias_info is not None
+
+
+class Joint:
+    """Nodes as ops and storages, with their numbers in the trace."""
+
+    def __init__(self, graph, clock):
+        self.graph, self.clock = graph, clock
+        self.nodes = list(graph.nodes)
+        self.base, self.number, self.op_of, self.makers = {}, {}, {}, []
+        self.backward, self.tensors, self.ops = set(), [], []
+        for node in self.nodes:
+            self.meet(node)
+        self.end_lives()
+
+    def meet(self, node):
+        if TANGENT in node.name and node.op == "placeholder" or any(n in self.backward for n in node.all_input_nodes):
+            self.backward.add(node)
+        if node.op == "placeholder":
+            if value(node) is not None:
+                self.own(node, "gradient" if node in self.backward else "parameter")
+        elif node.op == "call_function":
+            self.meet_call(node)
+
+    def own(self, node, kind):
+        tensor = value(node)
+        self.base[node], self.number[node] = node, len(self.tensors)
+        row = {"name": node.name, "bytes": tensor.untyped_storage().nbytes(), "kind": kind}
+        if kind == "gradient":
+            row.update(born_before=0)
+        self.tensors.append(row)
+
+    def meet_call(self, node):
+        if node.target is operator.getitem:
+            source = node.args[0]
+            if source in self.op_of and value(node) is not None:
+                self.own(node, "temporary" if node in self.backward else "activation")
+                self.op_of[node] = self.op_of[source]
+                self.ops[self.op_of[source]]["writes"].append(self.number[node])
+            return
+        if is_view(node) and node.all_input_nodes and node.all_input_nodes[0] in self.base:
+            self.base[node] = self.base[node.all_input_nodes[0]]
+            return
+        self.op_of[node] = len(self.ops)
+        self.makers.append(node)
+        phase = "backward" if node in self.backward else "forward"
+        reads = sorted({self.number[self.base[n]] for n in node.all_input_nodes if n in self.base})
+        self.ops.append({"name": node.name, "ns": self.time_of(node), "phase": phase, "reads": reads, "writes": [],
+                         "compute": {"kind": "torch"}})
+        if value(node) is not None:
+            self.own(node, "temporary" if node in self.backward else "activation")
+            self.ops[-1]["writes"].append(self.number[node])
+
+    def time_of(self, node):
+        def of(thing):
+            return value(thing) if isinstance(thing, torch.fx.Node) else thing
+        args = torch.fx.node.map_arg(node.args, of)
+        made = node.meta.get("val")
+        return max(1, self.clock(node.target, args, made))
+
+    def end_lives(self):
+        """What is given back lives to the end; what the way back asks for is saved."""
+        last, output = len(self.ops) - 1, self.nodes[-1]
+        for node in output.all_input_nodes:
+            if node in self.base and self.tensors[self.number[self.base[node]]]["kind"] != "parameter":
+                self.tensors[self.number[self.base[node]]]["dies_after"] = last
+        uses = {}
+        for k, op in enumerate(self.ops):
+            for t in op["reads"] + op["writes"]:
+                uses.setdefault(t, []).append(k)
+        for node, t in self.number.items():
+            row, at = self.tensors[t], uses.get(t, [])
+            if row["kind"] == "gradient" and node.op == "placeholder" and not at:
+                row["dies_after"] = 0
+            if row["kind"] == "activation" and "dies_after" not in row:
+                self.save(t, at)
+        for node in self.makers:
+            self.let_run_again(node)
+        self.ops[0]["compute"]["leave"] = []
+
+    def save(self, t, at):
+        there = [k for k in at if self.ops[k]["phase"] == "forward"]
+        back = [k for k in at if self.ops[k]["phase"] == "backward"]
+        if there and back:
+            self.ops[there[-1]]["compute"].setdefault("free", []).append(t)
+            self.ops[back[0]]["compute"].setdefault("unpack", []).append(t)
+
+    def let_run_again(self, node):
+        op = self.ops[self.op_of[node]]
+        if op["phase"] == "forward" and isinstance(node.target, torch._ops.OpOverload) and FUNCTIONS[node.target].steady:
+            op["compute"].update({"in": op["reads"], "out": op["writes"]})
+
+    def trace(self, name):
+        return {"format": "ferry-trace/1", "name": name, "batch": 1, "tensors": self.tensors, "ops": self.ops,
+                "source": {"kind": "ferry_torch", "detail": "the joint graph of torch.compile", "confidence": "exact"}}

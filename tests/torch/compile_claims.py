@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A compiled model within a budget learns the same bits as without one."""
+import unittest.mock
+
+import torch
+
+import ferry_torch
+from common import Job, same
+from nets import NETS, OPTIMIZERS
+
+
+def trained(net, budget, recompute="auto", steps=5):
+    torch._dynamo.reset()
+    make, batches = NETS[net]
+    job, said = Job(make, OPTIMIZERS["adam"], batches), []
+    how = ferry_torch.backend(budget, inner="eager", recompute=recompute, say=said.append)
+    plain = job.model
+    job.model = torch.compile(plain, backend=how, dynamic=False)
+    for n in range(steps):
+        job.step(n)
+    job.model = plain
+    return job.result(), how.planner.reports, said
+
+
+def test_the_same_is_learned_within_every_budget(folder):
+    for net in ("cnn", "transformer", "unet"):
+        whole, reports, said = trained(net, "100%", steps=5)
+        assert reports and not any("without a budget" in line for line in said), said
+        for recompute in ("off", "auto", "only"):
+            for budget in ("90%", "80%"):
+                result, seen, said = trained(net, budget, recompute)
+                assert same(whole, result), f"{net} {recompute} {budget}: other bits"
+                assert seen and seen[0]["peak_bytes"] < reports[0]["peak_bytes"], f"{net} {recompute} {budget}: {said}"
+
+
+def test_what_a_plan_carries_is_really_copied_out_and_back(folder):
+    from ferry_torch.lanes import CpuLanes
+    sizes = {"out": [], "back": []}
+    plain = {way: getattr(CpuLanes, way) for way in sizes}
+
+    def counts(way):
+        return lambda self, source, target, after: (sizes[way].append(source.numel()), plain[way](self, source, target, after))[1]
+    with unittest.mock.patch.multiple(CpuLanes, **{way: counts(way) for way in sizes}):
+        result, seen, said = trained("cnn", "80%", "off", 3)
+    assert sum(sizes["out"]) == 3 * seen[0]["d2h_bytes"] == sum(sizes["back"]) > 0, sizes
+
+
+def test_what_does_not_fit_runs_without_a_budget(folder):
+    result, reports, said = trained("cnn", "1KiB", steps=2)
+    assert not reports and len(said) == 1 and "without a budget" in said[0], said
+
+
+def test_a_budget_that_is_none_is_said(folder):
+    for wrong in ({"budget": "much"}, {"budget": "1GiB", "inner": "tvm"}):
+        try:
+            ferry_torch.backend(**wrong)
+        except ferry_torch.Refused:
+            continue
+        raise AssertionError(f"{wrong} is not refused")
