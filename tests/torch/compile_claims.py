@@ -42,7 +42,8 @@ def test_what_a_plan_carries_is_really_copied_out_and_back(folder):
         return lambda self, source, target, after: (sizes[way].append(source.numel()), plain[way](self, source, target, after))[1]
     with unittest.mock.patch.multiple(CpuLanes, **{way: counts(way) for way in sizes}):
         result, seen, said = trained("cnn", "80%", "off", 3)
-    assert sum(sizes["out"]) == 3 * seen[0]["d2h_bytes"] == sum(sizes["back"]) > 0, sizes
+    for way in sizes:  # the card's granules are of 512 bytes
+        assert sum(-(-n // 512) * 512 for n in sizes[way]) == 3 * seen[0]["d2h_bytes"] > 0, sizes
 
 
 def test_what_does_not_fit_runs_without_a_budget(folder):
