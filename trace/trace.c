@@ -152,7 +152,6 @@ bool trace_validate (const trace *t, error *err) {
 }
 
 int64_t trace_total_ns (const trace *t) {
-  assert (t);
   int64_t total = 0;
   for (int32_t i = 0; i < t->n_ops; i++)
     total += t->ops[i].ns + t->ops[i].gap_ns;
@@ -160,7 +159,6 @@ int64_t trace_total_ns (const trace *t) {
 }
 
 int64_t *trace_ends (const trace *t, arena *a, error *err) {
-  assert (t && a);
   int64_t *ends_ns = NEW (a, (int64_t)t->n_ops + 1, int64_t, err);
   for (int32_t k = 0; ends_ns && k < t->n_ops; k++)
     ends_ns[k + 1] = ends_ns[k] + t->ops[k].gap_ns + t->ops[k].ns;

@@ -95,7 +95,6 @@ static void fill_uses (const trace *t, const uses *u, const index_list *groups, 
 
 bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64_t granule_bytes,
                int64_t pool_below_bytes, arena *a, units *out, error *err) {
-  assert (t && out && granule_bytes > 0 && n_groups >= 0);
   assert (granule_bytes > 0);
   uses u;
   if (!uses_of (t, a, &u, err) || !fit_together (t, &u, err))
@@ -132,12 +131,10 @@ bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64
 }
 
 int64_t unit_part_first (const unit_info *u, int32_t part, int32_t of) {
-  assert (u && of > 0 && part >= 0 && part <= of);
   return units_scale (part, u->granules, of);
 }
 
 int64_t unit_part_bytes (const unit_info *u, int64_t granule_bytes, int32_t part, int32_t of) {
-  assert (u && of > 0 && part >= 0 && part < of);
   int64_t first = unit_part_first (u, part, of) * granule_bytes;
   int64_t end = unit_part_first (u, part + 1, of) * granule_bytes;
   return (end < u->bytes ? end : u->bytes) - first;

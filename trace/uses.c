@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/uses.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* Adds a use by `op`, or widens the one that is there already. */
@@ -10,9 +9,9 @@ static void add (uses *u, int32_t *next, int32_t *last, int32_t tensor, int32_t 
   if (last[tensor] != op) {
     last[tensor] = op;
     if (fill)
-      u->at[next[tensor]] = (use){
-        .op = op, .version = next[tensor] > u->offset[tensor] ? u->at[next[tensor] - 1].version : 0
-      };
+      u->at[next[tensor]] =
+          (use){ .op = op,
+                 .version = next[tensor] > u->offset[tensor] ? u->at[next[tensor] - 1].version : 0 };
     next[tensor]++;
   }
   if (fill) {
@@ -70,7 +69,6 @@ static void mark_touched (const trace *t, bool *touched) {
 }
 
 bool uses_of (const trace *t, arena *a, uses *out, error *err) {
-  assert (t && out);
   out->offset = NEW (a, (int64_t)t->n_tensors + 1, int32_t, err);
   if (!out->offset)
     return false;
@@ -105,12 +103,10 @@ bool uses_of (const trace *t, arena *a, uses *out, error *err) {
 }
 
 int32_t uses_first (const uses *u, int32_t tensor) {
-  assert (u && tensor >= 0);
   return uses_count (u, tensor) ? u->at[u->offset[tensor]].op : NO_OP;
 }
 
 int32_t uses_last (const uses *u, int32_t tensor) {
-  assert (u && tensor >= 0);
   return uses_count (u, tensor) ? u->at[u->offset[tensor + 1] - 1].op : NO_OP;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/calculate/interpret.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,7 +89,6 @@ static void fill_buffers (interpreter *p, int64_t step) {
 }
 
 bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) {
-  assert (p && step >= 0);
   *loss = 0;
   fill_buffers (p, step);
   for (int32_t i = 0; i < p->r->trace->n_ops; i++) {

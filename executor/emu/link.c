@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/emu/link.h"
 
-#include <assert.h>
-
 /* The end of time: nothing measures longer, and all that is on its way has ended. */
 #define LAST_NS ((int64_t)1 << 62)
 
@@ -16,7 +14,6 @@ static int64_t shared_rate (int64_t own, int64_t other, int64_t both, int64_t sh
 }
 
 void link_start (link_state *l, const emu_config *c) {
-  assert (l && c);
   int64_t share = c->share_ppm == 0 ? 1000000 : c->share_ppm;
   int64_t rate[2] = { c->d2h_bytes_per_s, c->h2d_bytes_per_s };
   int64_t both = c->both_bytes_per_s == 0 ? rate[0] + rate[1] : c->both_bytes_per_s;
@@ -61,7 +58,6 @@ int64_t link_next (const link_state *l) {
 }
 
 void link_carry (link_state *l, int64_t to_ns) {
-  assert (l && to_ns >= 0);
   __int128 worked[2] = { 0, 0 };
   for (int e = 0; e < 2; e++)
     if (carries (l, e))
@@ -83,7 +79,6 @@ bool link_ended (link_state *l, int engine) {
 }
 
 int64_t link_end_of (const link_state *l, int engine) {
-  assert (l && engine >= 0);
   link_state ahead = *l;
   while (ahead.engine[engine].busy) {
     link_carry (&ahead, link_next (&ahead));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/kernels/kernels.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { WAIT_PARAMS = 1, TOUCH_PARAMS = KERNELS_MOST_PARAMS, BLOCKS = 264, THREADS = 256 };
@@ -117,7 +116,6 @@ static bool tell_emulator (const driver *d, bool declare, error *err) {
 /* ---- on any driver ---- */
 
 bool kernels_load (const driver *d, bool emulated, bool declare, kernels *out, error *err) {
-  assert (d && out);
   if (emulated && !tell_emulator (d, declare, err))
     return false;
   return driver_ok (d, d->module_load (&out->module, kernels_ptx), "cuModuleLoadData", err) &&

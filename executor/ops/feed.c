@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/ops/feed.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -322,7 +321,6 @@ static float picture (const feed *f, int64_t stream, int64_t item, int64_t i, in
 
 void feed_input (const feed *f, int32_t tensor, int64_t step, int64_t first_item, int64_t end_item,
                  void *out) {
-  assert (f && tensor >= 0 && first_item >= 0 && first_item <= end_item);
   const role *r = &f->roles[tensor];
   int64_t elements = rows_of (f, tensor), stream = stream_of (f->t->tensors[tensor].name);
   for (int64_t item = first_item; item < end_item; item++)

@@ -2,7 +2,6 @@
 /* Streams and events: a plan's walk issued step after step, without the host waiting inside. */
 #include "executor/replay/run.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "executor/replay/steady.h"
@@ -66,7 +65,6 @@ static bool make_scripts (replay_state *s, arena *a, error *err) {
 }
 
 bool replay_prepare (replay_state *s, arena *a, error *err) {
-  assert (s && s->timed > 0 && s->timed <= s->steps);
   for (int q = 0; q < WALK_QUEUES; q++)
     if (!driver_ok (&s->driver, s->driver.stream_create (&s->stream[q], CU_STREAM_NON_BLOCKING),
                     "cuStreamCreate", err))
@@ -82,7 +80,6 @@ static int64_t timed_row (const replay_state *s, int32_t step) {
 }
 
 const CUevent *replay_ends (const replay_state *s, int32_t step) {
-  assert (s && step >= 0);
   int64_t row = timed_row (s, step), n = s->walk.n_items;
   return row >= 0 ? s->end + row * n : s->ring + step % 3 * n;
 }

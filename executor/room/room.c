@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/room/room.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +71,6 @@ static void find_sizes (room *r) {
 
 bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, room *out,
                 error *err) {
-  assert (d && rw && p && out);
   *out = (room){ .driver = d, .plan = p, .rewritten = rw };
   const placement *l = &p->placement;
   if (!find_units (out, a, err) || !find_stays (out, a, err))
@@ -140,7 +138,6 @@ static bool map (const room *r, CUdeviceptr at, int32_t handle, int64_t bytes, e
 }
 
 bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, error *err) {
-  assert (r && stay >= 0 && stay < r->plan->placement.n_stays && bytes);
   const placement *l = &r->plan->placement;
   *bytes = 0;
   for (int32_t k = 0; k < l->stays[stay].n_runs; k++) {
@@ -237,7 +234,6 @@ static bool open_arena (room *r, error *err) {
 }
 
 bool room_open (room *r, arena *a, error *err) {
-  assert (r && r->driver && r->base == 0);
   bool one = room_is_arena (r);
   if ((!one && !check_granule (r, err)) || !open_host (r, err) ||
       !(one ? open_arena (r, err) : open_granules (r, a, err)))
@@ -289,7 +285,6 @@ static void part_range (const room *r, int32_t unit, int32_t part, int64_t *from
 
 bool room_find (const room *r, int32_t tensor, int32_t op, room_stretch *each, void *context,
                 error *err) {
-  assert (r && tensor >= 0 && tensor < r->rewritten->trace->n_tensors);
   if (r->pool_place[tensor] >= 0) {
     stretch s = { .at = (int64_t)r->pool_at + r->pool_place[tensor],
                   .bytes = r->rewritten->trace->tensors[tensor].bytes };
@@ -309,7 +304,6 @@ bool room_find (const room *r, int32_t tensor, int32_t op, room_stretch *each, v
 
 bool room_part (const room *r, int32_t unit, int32_t part, int64_t at, room_stretch *each,
                 void *context, error *err) {
-  assert (r && unit >= 0 && unit < r->units.count && part >= 0 && part < r->stays.of[unit]);
   int32_t n_tensors = r->rewritten->trace->n_tensors;
   int64_t from, to;
   part_range (r, unit, part, &from, &to);

@@ -2,8 +2,6 @@
 /* The places of bytes that outlive a step, in the moment between two steps. */
 #include "executor/room/room.h"
 
-#include <assert.h>
-
 static bool is_cyclic_before (const move *a, const move *b) {
   return a->out_after < b->out_after;
 }
@@ -57,7 +55,6 @@ static bool on_the_host (const room *r, room_stretch *each, void *context, error
 
 bool room_between (const room *r, room_stretch *on_device, room_stretch *on_host, void *context,
                    error *err) {
-  assert (r && (on_device || on_host));
   return (on_device == NULL || on_the_device (r, on_device, context, err)) &&
          (on_host == NULL || on_the_host (r, on_host, context, err));
 }

@@ -27,7 +27,6 @@ static void sort_bounds (line_bounds *b) {
 }
 
 bool line_bound (line_bounds *b, arena *a, int64_t first, int64_t end, error *err) {
-  assert (b && first <= end);
   if (b->count + 2 > b->room) {
     if (b->count)
       sort_bounds (b);
@@ -93,7 +92,6 @@ static bool take (line *l, int64_t node, int64_t first, int64_t end, const takin
 }
 
 bool line_take (line *l, int64_t first, int64_t end, int32_t who, line_met *met, void *context) {
-  assert (l && first <= end);
   taking x = { place_of (l, first), place_of (l, end), who, met, context };
   return first >= end || take (l, 1, 0, l->count, &x);
 }

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "trace/rewrite/emit.h"
-
-#include <assert.h>
 #include "trace/versions.h"
 
 typedef struct again {
@@ -196,7 +194,6 @@ static bool finish (again *g, rewritten *out) {
 
 bool rewrite_recompute (const rewritten *from, const recompute *entries, int32_t n_entries,
                         arena *a, rewritten *out, error *err) {
-  assert (from && from->trace && entries && n_entries > 0);
   const trace *t = from->trace;
   again g = { .t = t,
               .op_origins = from->ops,

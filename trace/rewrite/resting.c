@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/rewrite/resting.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +15,6 @@ static bool refuse (int32_t i, error *err, int32_t x, const char *why) {
 
 bool trace_rest (const trace *t, const int32_t *resting, int32_t n_resting, arena *a,
                  const trace **out, error *err) {
-  assert (t && n_resting >= 0 && out);
   *out = t;
   if (!n_resting)
     return true;
@@ -44,7 +42,6 @@ bool trace_rest (const trace *t, const int32_t *resting, int32_t n_resting, aren
 }
 
 int64_t resting_bytes (const trace *t, const plan *p) {
-  assert (t && p);
   int64_t sum = 0;
   for (int32_t i = 0; i < p->n_resting; i++) {
     int64_t bytes = unit_member_bytes (t->tensors[p->resting[i]].bytes);

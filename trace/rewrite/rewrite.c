@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/rewrite/rewrite.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,7 +127,6 @@ static bool identity (const trace *t, arena *a, rewritten *out, error *err) {
 }
 
 bool trace_rewrite (const trace *t, const rewriting *r, arena *a, rewritten *out, error *err) {
-  assert (t && r && out);
   rewritten cut;
   bool ok = r->n_sections
                 ? rewrite_sections (t, r->sections, r->n_sections, r->section_ns, a, &cut, err)
@@ -161,11 +159,9 @@ static bool rewrite_some (const trace *t, const plan *p, int32_t n_recomputes, a
 }
 
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {
-  assert (t && p && out);
   return rewrite_some (t, p, p->n_recomputes, a, out, err);
 }
 
 bool plan_cut (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {
-  assert (t && p && out);
   return rewrite_some (t, p, 0, a, out, err);
 }

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/units.h"
-
-#include <assert.h>
 #include "trace/rewrite/emit.h"
 
 enum { MOST_ROWS = INT32_MAX / 4 };
@@ -252,7 +250,6 @@ static bool put_ops (cutting *c) {
 
 bool rewrite_sections (const trace *t, const section *sections, int32_t n_sections,
                        int64_t section_ns, arena *a, rewritten *out, error *err) {
-  assert (t && sections && n_sections > 0 && section_ns >= 0);
   cutting c = { .t = t, .sections = sections, .n_sections = n_sections, .section_ns = section_ns };
   if (!emit_begin (&c.e, t, NULL, a, err))
     return false;

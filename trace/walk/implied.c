@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/walk/implied.h"
 
-#include <assert.h>
-
 /* A wait reaches back two steps at most, and no order goes to an earlier step.  So what implies a
    wait lies within three steps, and in steps before which there were fewer the same holds: whoever
    is awaited there began a step that has been. */
@@ -74,7 +72,6 @@ static bool is_implied (const reader *r, const walk_item *i, int32_t demand) {
 }
 
 bool implied_leave_out (walk *p, arena *a, error *err) {
-  assert (p && p->items);
   const walk_item *last = p->n_items > 0 ? &p->items[p->n_items - 1] : NULL;
   int32_t n = last == NULL ? 0 : last->first_demand + last->n_demands, kept = 0;
   reader r = { .p = p };

@@ -120,7 +120,6 @@ int32_t stays_at (const stay_map *m, int32_t unit, int32_t part, int32_t op) {
 }
 
 int32_t stays_between (const stay_map *m, int32_t unit, int32_t part, int32_t *away) {
-  assert (m && away);
   int32_t i = part_of (m, unit, part);
   *away = -1;
   for (int32_t k = m->move_offset[i]; k < m->move_offset[i + 1]; k++) {
