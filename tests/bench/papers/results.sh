@@ -79,7 +79,7 @@ awk "$fields"'
     print "|---|---|---|---|---|---|"
   }
   /^\{/ {
-    base = field("baseline_ns")
+    base = field("baseline_ns") + 0 # a number, not a text: comparisons differ
     net = field("network")
     if (!(net in seen)) { seen[net] = 1; nets[++n_nets] = net }
     name = field("best")
