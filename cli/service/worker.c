@@ -95,7 +95,7 @@ static bool enter_sandbox (call *c) {
   add_read (&r, "/proc/self");
   add_read (&r, "/sys/devices/system/cpu");
   add_read (&r, device_folder (c));
-  add_read (&r, link_target (c, "/proc/self/exe"));
+  add_read (&r, "/proc/self/exe"); /* the file itself: its name may be another's by now */
   dl_iterate_phdr (add_library, &r);
   add_links (c, &r);
   return sandbox_enter (r.at, &c->err);
