@@ -2,6 +2,7 @@
 """What a plan drops is made again, bit for bit, by the ops that made it."""
 import json
 import os
+import types
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,7 @@ from torch import nn
 import ferry_torch
 from common import Allocator, Job, even_times, moves, same, solve
 from ferry_torch import trace as traces
-from ferry_torch.again import Book, Held
+from ferry_torch.again import Book, Held, ModuleCall
 from ferry_torch.arena import Arena
 from ferry_torch.lanes import CpuLanes
 from ferry_torch.slots import Content
@@ -215,14 +216,23 @@ def test_refusals(folder):
         with ferry_torch.follow(path, job.model, job.optimizer):
             job.step(2)
     for k in (dice, loss):
-        refused(lambda: follow(changed_plan(plan, lambda whole: whole["recompute"][0].update(ops=[k]))),
-                "would not make the same")
+        refused(lambda: follow(changed_plan(plan, lambda whole: whole["recompute"][0].update(ops=[k]))), "rule rewrite")
 
     def drops_what_is_held(whole):
         entry = whole["recompute"][0]
         entry["replaces"] = [t for t, row in enumerate(traces.load(os.path.join(folder, "step.json"))["tensors"])
                              if row["name"].endswith("bernoulli_") or row["kind"] == "parameter"][:1]
-    refused(lambda: follow(changed_plan(plan, drops_what_is_held)), "--for torch")
+    refused(lambda: follow(changed_plan(plan, drops_what_is_held)), "is not written by this entry")
+
+
+def test_statistics_change_the_first_time_only(folder):
+    norm, x = nn.BatchNorm2d(2), torch.randn(3, 2, 4, 4)
+    call = ModuleCall(norm, norm.forward, types.SimpleNamespace(inputs=[-1], module="norm"), [x], {})
+    made, before = norm(x), [t.clone() for t in norm.buffers()]
+    follower = types.SimpleNamespace(standing={}, plan=types.SimpleNamespace(tensors=[{"bytes": 384}]))
+    again = call.run({"compute": {"out": [0]}}, None, follower)[0]
+    assert torch.equal(again, made.detach().view(-1).view(torch.uint8))
+    assert all(map(torch.equal, before, norm.buffers())), "the statistics have moved twice"
 
 
 def test_what_was_changed_meanwhile_is_said(folder):
