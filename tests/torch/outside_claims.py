@@ -292,7 +292,7 @@ def test_a_weight_that_is_saved_behind_its_op_may_be_away_then(folder):
     (job, _), plan = away(folder)
     with ferry_torch.follow(plan, job.model, job.optimizer) as run:
         job.step(2)
-        assert gone(run) and all(run.follower.fits(slot.tensor, slot.index) for slot in gone(run))
+        assert gone(run) and all(run.follower.fits(storage_of(slot.tensor), slot, slot.index) for slot in gone(run))
 
 
 def here(weight):

@@ -25,7 +25,7 @@ from .card import require_budget, this_card, to_plan
 from .clock import Roofline
 from .errors import Refused
 from .joint import Joint, is_view, value
-from .plan import Plan
+from .plan import Plan, walk_of
 from .report import bytes_text, time_text
 from .storages import as_bytes
 
@@ -218,7 +218,7 @@ class Planner:
         self.reports.append(expected)
         self.say(f"ferry: {time_text(expected['step_ns'])} in {bytes_text(expected['peak_bytes'])}, "
                  f"{time_text(expected['baseline_ns'])} without a limit")
-        return Plan(traces.load(path), found)
+        return Plan(walk_of(trace, path), found)
 
 
 def card_of(device, place, folder):

@@ -286,6 +286,10 @@ def find_trace(plan, path):
     raise Refused(f"no trace beside {path} is the one that it plans; say follow (..., trace=FILE)")
 
 
+def walk_of(trace_path, path):
+    return json.loads(tool.ferry("export", trace_path, path, "--walk", "-"))
+
+
 def load(path, trace=None):
     """A plan, of which ferry makes the walk, or a walk that was made before."""
     plan = traces.load(path)
@@ -296,8 +300,7 @@ def load(path, trace=None):
     found = traces.load(trace_path)
     if traces.digest(found) != plan["trace"]:
         raise Refused(f"{path} is a plan for another trace than {trace}; solve it for this one")
-    walk = plan if form == "ferry-walk/1" else json.loads(tool.ferry("export", trace_path, path, "--walk", "-"))
-    read = Plan(walk, found)
+    read = Plan(plan if form == "ferry-walk/1" else walk_of(trace_path, path), found)
     if any(op["compute"] is None or op["compute"].get("kind") != "torch" for op in read.ops):
         raise Refused(f"the trace of {path} was not recorded by ferry_torch, "
                       "which notes where tensors are saved; record it again")
