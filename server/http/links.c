@@ -15,7 +15,7 @@
 #include "base/patience.h"
 
 #define SECOND ((int64_t)1000000000)
-enum { PATIENCE_S = 10, LEAST_BYTES_PER_S = 1024, KEPT_SHARE = 16, YOUNG_MS = 30 };
+enum { PATIENCE_S = 10, LEAST_BYTES_PER_S = 1024, KEPT_SHARE = 16, YOUNG_MS = 60 };
 
 struct link_state {
   int fd;

@@ -45,17 +45,20 @@ def flood (port, text, many, until, began, left):
 sent = set ()
 
 class Bystander:
-  def __init__ (self, s): self.s, self.took = s, []
+  # Another client: one whose connection is closed for a newer one asks again, and the time goes on.
+  def __init__ (self, s): self.s, self.took, self.cut = s, [], 0
   def look (self):
     start = time.time ()
-    try:
-      assert self.s.ask ("GET", "/healthz", timeout=20).status == 200
-    except OSError as e:
-      self.took.append (20)
-      return
+    while True:
+      try:
+        assert self.s.ask ("GET", "/healthz", timeout=20).status == 200
+        break
+      except (OSError, http.client.HTTPException) as e:
+        assert not isinstance (e, TimeoutError), "nobody answers"
+        self.cut += 1
     self.took.append (time.time () - start)
     time.sleep (0.01)
-  def p99 (self): return sorted (self.took)[max (0, len (self.took) * 99 // 100 - 1)]
+  def p99 (self): return sorted (self.took)[-(-len (self.took) * 99 // 100) - 1]
 
 def files (s): return len (os.listdir (f"/proc/{s.process.pid}/fd"))
 
@@ -78,11 +81,11 @@ if __name__ == "__main__":
         p = multiprocessing.Process (target=flood, args=(s.port, opening (kind, large, long["links"]["events"]), many, time.time () + 2 * SECONDS + CONNECTIONS / 2000, began, left))
         p.start ()
         b, end = Bystander (s), time.time () + SECONDS
-        while not began.is_set () or time.time () < end: b.look ()
+        while not began.is_set () or time.time () < end or len (b.took) < 20: b.look ()
         left.set ()
         p.terminate ()
         p.join ()
-        figures.append ((kind, many, statistics.median (b.took), b.p99 (), max (b.took)))
+        figures.append ((kind, many, statistics.median (b.took), b.p99 (), max (b.took), b.cut))
         assert b.p99 () < MOST_S, figures[-1]
 
   @claim ("all is as before afterwards")
@@ -108,5 +111,5 @@ if __name__ == "__main__":
     assert time.time () - start < 20
 
   for kind, many, *took in figures:
-    print (f"{kind}, {'many' if many else 'one'}: median {took[0] * 1e3:.1f}, p99 {took[1] * 1e3:.1f}, most {took[2] * 1e3:.1f} ms")
+    print (f"{kind}, {'many' if many else 'one'}: median {took[0] * 1e3:.1f}, p99 {took[1] * 1e3:.1f}, most {took[2] * 1e3:.1f} ms, of {CONNECTIONS} connections; {took[3]} times cut off")
   finish ()
