@@ -73,7 +73,7 @@ END
     run 2 convert t.json --scale 50% -o x.json && complains 'to which card' && run 2 convert t.json -d a100-40 --scale roofline -o x.json && complains 'no op says what it calculates' &&
     run 2 convert t.json -d a100-40 --scale 2 -o x.json && complains 'is it' || return 1
   "$ferry" zoo -q alexnet --batch 4 -d v100 -o zoo.json && run 2 convert zoo.json -d a100-40 --scale 50% -o x.json && complains 'makes this trace again' &&
-    sed 's/"kind": "zoo"/"kind": "profile"/' zoo.json >shown.json && run 0 convert shown.json -d a100-40 --scale roofline -o x.json && run 0 info x.json --json && says 'approximate: times of [0-9]+ of [0-9]+ ops scaled from v100'
+    sed 's/"kind": "zoo"/"kind": "profile"/' zoo.json >shown.json && run 0 convert shown.json -d a100-40 --scale roofline -o x.json && run 0 info x.json --json && says '"doubt": "times of [0-9]+ of [0-9]+ ops scaled from v100'
 }
 unmarked() { # offered by repetition or whole, and what was taken is said
   run 1 import plain.json && complains 'no complete iteration is marked .* the kernels repeat, repetition 4 of 13 kernels: `--marks repeat`' &&

@@ -39,7 +39,7 @@ costs() { # 200 ops of 100 ns: on this host, 4.2 us each
 
 keeps_to_plan() { # a recorded step takes what was planned, so nobody waits for more than the copies that concern it
   local net=resnet50-b96 planned seen
-  under recorded --wait --budget 5800MiB --host 64GiB --keep-plan plan.json \
+  under recorded --wait --learn no --budget 5800MiB --host 64GiB --keep-plan plan.json \
     --emulated "device=$FERRY_DATADIR/gpu/h200-link.json,bytes=none,costs=h200" -- \
     "$programs/player" "$programs/player_kernels.so" 16 "$FERRY_DATADIR/gpu/h200-$net.trace.json.zst" || { cat recorded.err; return 1; }
   planned=$(sed -n 's/^ *"step_ns": \([0-9]*\),\{0,1\}$/\1/p' plan.json | head -n 1) seen=$(figure planned_step_ns recorded)

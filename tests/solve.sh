@@ -108,8 +108,8 @@ reserve() {
     [ "$(number reserve_bytes)" = 40000000 ] && run 0 solve vgg.json --budget 4000MB --reserve 64MiB --gap 1000% --json &&
     [ "$(number reserve_bytes)" = 67108864 ] && run 2 solve vgg.json --budget 1GiB --reserve 2GiB && complains 'more than the budget' &&
     run 0 solve guess.json --budget 4000MB --policy lru && [ "$(tail -n 1 out)" = "the trace is approximate: sizes" ] &&
-    run 0 solve guess.json --budget 4000MB --policy lru --json && says '"confidence": "approximate: sizes"' &&
-    run 1 solve guess.json --budget 1MB --policy lru --json && says '"confidence": "approximate: sizes"'
+    run 0 solve guess.json --budget 4000MB --policy lru --json && says '"doubt": "sizes"' &&
+    run 1 solve guess.json --budget 1MB --policy lru --json && says '"doubt": "sizes"'
 }
 short=(--limit 20000)
 same_places() { # legal, promised, as good as its own word, and beside it what places of their own cost

@@ -17,7 +17,7 @@ number() { # KEY FILE: the first number of that name, at any depth
 play() { # NAME BUDGET OPTIONS...
   local name=$1 budget=$2
   shift 2
-  "$ferry" run -q --driver emulated --emulated "$device,memory=64GiB" --budget "$budget" --host 64GiB --report "$name.json" "$@" -- \
+  "$ferry" run -q --learn no --driver emulated --emulated "$device,memory=64GiB" --budget "$budget" --host 64GiB --report "$name.json" "$@" -- \
     "$programs/player" "$programs/player_kernels.so" "$steps" "$data/h200-$net.trace.json.zst" >/dev/null 2>"$name.err" ||
     { cat "$name.err"; return 1; }
 }
