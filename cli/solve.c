@@ -141,6 +141,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   json_add_int (&w, "workspace_bytes", f.workspace_bytes);
   json_close_object (&w);
   json_add_int (&w, "host_bytes", p->ask.options.host_bytes);
+  json_add_int (&w, "least_bytes", ask_with_reserve (&p->ask, f.bytes));
   json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);
   json_add_text (&w, "why", why);
   json_close_object (&w);
@@ -383,8 +384,8 @@ static int solve_by_policy (call *c, const char *name) {
   if (!policy_run (q.id, &q.request, c->arena, &a, &c->err) ||
       (a.plan &&
        !solve_certify (a.order ? a.order : q.trace, &o, a.label, a.plan, c->arena, &c->err)) ||
-      (a.plan && !a.order && !executor_plan (c, q.given, q.trace, a.plan)) || !write_answer (c, &a) ||
-      (a.plan && !draw (c, q.given, a.plan)))
+      (a.plan && !a.order && !executor_plan (c, q.given, q.trace, a.plan)) ||
+      !write_answer (c, &a) || (a.plan && !draw (c, q.given, a.plan)))
     return call_failed (c);
   if (c->json && !print_json (c, q.trace, &a))
     return call_failed (c);

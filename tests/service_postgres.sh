@@ -35,7 +35,7 @@ exit 1
 END
 chmod 755 "$work/crash"
 connection="host=$work/socket user=ferry dbname=postgres"
-schemas=$(for i in {0..16} kill two; do echo "create schema t$i;"; done)
+schemas=$(for i in {0..17} kill two; do echo "create schema t$i;"; done)
 "$bin/psql" -q "$connection" -c "$schemas" >/dev/null || exit 1
 
 rounds=6 jobs=60

@@ -23,7 +23,7 @@ static int64_t reserve_at (const ask *q, int64_t bytes) {
   return q->reserve_ppm < 0 ? q->reserve_bytes : reserve_of (bytes, q->reserve_ppm);
 }
 
-static int64_t with_reserve (const ask *q, int64_t bytes) {
+int64_t ask_with_reserve (const ask *q, int64_t bytes) {
   return q->reserve_ppm < 0 ? bytes + q->reserve_bytes : reserve_onto (bytes, q->reserve_ppm);
 }
 
@@ -172,17 +172,17 @@ bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
   *out = (ask_least){ 0 };
   if (!floors_of (t, q, &least, &granules, err) || !find_needs (t, q, &most, err))
     return false;
-  out->floor_bytes = with_reserve (q, least);
+  out->floor_bytes = ask_with_reserve (q, least);
   out->reserve_bytes = out->floor_bytes - least;
   int n = budgets_to_try (least, granules, q->device.granule_bytes, most, bytes);
   for (int i = 0; i < n && !fits && !is_stopped (q); i++) {
-    if (with_reserve (q, bytes[i]) > free_bytes (&q->device))
+    if (ask_with_reserve (q, bytes[i]) > free_bytes (&q->device))
       break;
     fits = bytes[i] == most;
     if (!fits && !fits_in (t, q, bytes[i], &fits, err))
       return false;
     if (fits)
-      out->found_bytes = with_reserve (q, bytes[i]);
+      out->found_bytes = ask_with_reserve (q, bytes[i]);
   }
   return true;
 }

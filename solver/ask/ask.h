@@ -16,6 +16,9 @@ typedef struct ask {
   int64_t reserve_ppm; /* of a budget; -1: the reserve is these bytes of any budget */
 } ask;
 
+/* A budget of which these bytes are left once its reserve is kept. */
+int64_t ask_with_reserve (const ask *q, int64_t bytes);
+
 /* The defaults: all of the device and of its host, the reserve that the trace's confidence wants,
    whichever places are better. */
 ask ask_default (const trace *t, const device *d);
