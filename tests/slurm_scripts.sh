@@ -54,7 +54,7 @@ lua=$(command -v lua5.4 || command -v lua5.3 || command -v lua)
 memories() { # what stays pinned on the host is added to what was asked for, in any of Slurm's units
   [ -n "$lua" ] || { echo "Lua is not here"; return 77; }
   mkdir -p bin
-  printf '#!/bin/sh\nprintf '\''{"fits":true,"memory_bytes":5368709121,"pinned_host_bytes":1048577,"reason":null}\\n200'\''\n' >bin/curl
+  printf '#!/bin/sh\nprintf '\''{"fits":true,"card_bytes":5368709121,"pinned_host_bytes":1048577,"reason":null}\\n200'\''\n' >bin/curl
   chmod +x bin/curl
   cat >ask.lua <<'END'
 slurm = { SUCCESS = 0, ERROR = -1, log_info = function () end, log_error = print }

@@ -32,14 +32,14 @@ end
 local function read_advice (text)
   local advice = {
     fits = text:match ('"fits":true') ~= nil,
-    memory_bytes = tonumber (text:match ('"memory_bytes":(%d+)')),
+    card_bytes = tonumber (text:match ('"card_bytes":(%d+)')), -- what the process itself takes of the card counts too
     host_bytes = tonumber (text:match ('"pinned_host_bytes":(%d+)')),
     reason = text:match ('"reason":"([^"\\]*)"') or "it does not fit",
   }
   if text:match ('"fits":false') then -- where no budget is fast enough there are no bytes to tell of
-    advice.memory_bytes, advice.host_bytes = advice.memory_bytes or 0, advice.host_bytes or 0
+    advice.card_bytes, advice.host_bytes = advice.card_bytes or 0, advice.host_bytes or 0
   end
-  return advice.memory_bytes and advice.host_bytes and advice or nil
+  return advice.card_bytes and advice.host_bytes and advice or nil
 end
 
 -- Advice, or nil and why not. An advisor that did not answer is left alone for a while: of many
@@ -102,7 +102,7 @@ function ferry.rewrite (site, asked, limit_s)
   if site.card_type and gres.kind and gres.kind ~= site.card_type then return {} end
   local advice, why = ferry.advice (site, print, slowdown_ppm or site.slowdown_ppm, limit_s)
   if not advice then return { say = "ferry: " .. why .. "; the job keeps its card" } end
-  local shards = math.ceil (advice.memory_bytes / site.shard_bytes)
+  local shards = math.ceil (advice.card_bytes / site.shard_bytes)
   if not advice.fits or shards > most then
     if site.refuse then return { refuse = "ferry: " .. advice.reason } end
     return { say = "ferry: " .. advice.reason .. "; the job keeps its card" }

@@ -15,7 +15,7 @@ curve = s.job ("curves", {"trace": s.upload ("a.json"), "points": 6, "limit_tick
 slower = [p["predicted"]["step_ns"] / curve["baseline_ns"] for p in curve["points"] if p["predicted"]["step_ns"] > curve["baseline_ns"]]
 percent = int (min (slower) * 100) - 99 # who waits for so long needs less than who does not wait
 advice = s.ask ("GET", f"/v1/advice?fingerprint=alex.64&max_slowdown_ppm={percent * 10000}").json ()
-shard = -(-advice["memory_bytes"] // 40)
+shard = -(-advice["card_bytes"] // 40)
 pinned = -(-advice["pinned_host_bytes"] // (1 << 20))
 
 def site (**changes):
