@@ -73,8 +73,8 @@ static bool share (store *s, const char *digest, const char *path, error *err) {
   return ok;
 }
 
-/* What is there under this digest has the same bytes, and stays: a worker may read that very file,
-   and its sandbox knows no other. One of another size is what a fault has left. */
+/* A file that is there under this digest has the same bytes, and stays: a worker may read that very
+   file, and its sandbox knows no other. One of another size is what a fault has left. */
 static bool put_in_place (const char *path, const char *target) {
   struct stat own, there;
   if (renameat2 (AT_FDCWD, path, AT_FDCWD, target, RENAME_NOREPLACE) == 0)
