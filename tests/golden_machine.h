@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The plans worked out by hand in docs/machine-model.md: tests/cases/machine/NAME/. */
+/* The plans worked out by hand in docs/machine-model.md and timelines.md beside them: tests/cases/machine/NAME/. */
 #ifndef FERRY_TESTS_GOLDEN_MACHINE_H
 #define FERRY_TESTS_GOLDEN_MACHINE_H
 
