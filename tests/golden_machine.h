@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The plans worked out by hand in docs/machine-model.md and timelines.md beside them: tests/cases/machine/NAME/. */
+/* The plans worked out by hand in docs/machine-model.md and tests/cases/machine/timelines.md:
+   tests/cases/machine/NAME/. */
 #ifndef FERRY_TESTS_GOLDEN_MACHINE_H
 #define FERRY_TESTS_GOLDEN_MACHINE_H
 

@@ -21,7 +21,6 @@ BENCHES = \
   tests/bench/bench_solve \
   tests/bench/bench_speed \
   tests/bench/bench_train \
-  tests/bench/foil_time_indexed \
   tests/bench/import_kineto
 
 # The outputs in docs/pytorch.md, once more from the examples.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Runs the benches named (all without a name), keeps what they say in docs/measured.json, and makes
 # docs/measured.md of it. Rows of other benches stay. In the build folder:
-#   srcdir=.. bash ../tests/bench/measure.sh [solve|speed|growth|bound|mix|foil]...
+#   srcdir=.. bash ../tests/bench/measure.sh [solve|speed|growth|bound|mix]...
 set -euo pipefail
 docs=${srcdir:?}/docs devices=${srcdir}/data/devices
 work=$(mktemp -d)
@@ -14,7 +14,6 @@ mix() { # NETWORK BATCH PERCENT ROWS
 run() {
   case $1 in
     growth) SVG="$docs/growth.svg" tests/bench/bench_growth - 100000 ;;
-    foil) tests/bench/foil_time_indexed 28 ;;
     mix)
       for percent in 80 60 40; do mix resnet50 512 $percent srgkb; done
       for percent in 80 60; do mix gpt2-xl 8 $percent srgkb; done
@@ -23,7 +22,7 @@ run() {
     *) tests/bench/bench_"$1" ;;
   esac
 }
-[ $# -gt 0 ] || set -- solve speed growth bound mix foil
+[ $# -gt 0 ] || set -- solve speed growth bound mix
 touch "$docs/measured.json"
 commit=$(sed -n 's/.*"\(.*\)".*/\1/p' cli/commit.h)
 for bench in "$@"; do

@@ -6,10 +6,9 @@ set -eu
 cat <<'HEAD'
 # Results beside those published
 
-Made by `make papers` from `results.json` and `matrix.json`. Published figures come from the sources named; measured
-ones from ferry's machine model, not from a GPU: the decisions of the published rules and of ferry's planner on the
-same trace, link and budget. Percentages are of the step without any plan. Where a figure is not reproduced, that is
-said.
+What published planners report, and what the same decisions give on ferry's machine model with the same trace, link and
+budget; nothing here ran on a GPU. Percentages are added to the step without any plan. `make papers` makes this page from
+`results.json` and `matrix.json`; the last line of an entry repeats one case by hand.
 
 HEAD
 fields='
@@ -28,19 +27,20 @@ awk "$fields"'
   /^\{/ {
     if (field("paper") != last) printf "## %s\n\n", field("paper")
     last = field("paper")
-    printf "%s.\n\n", field("claim")
-    printf "- published: %s\n- measured: %s\n- verdict: %s\n- by hand: `%s`\n", \
-      field("published"), field("measured"), field("verdict"), field("command")
-    if (field("commit")) printf "- run on commit `%s`\n", field("commit")
-    print ""
-  }' "$1"
+    printf "%s. Published: %s.\n\n", field("claim"), field("published")
+    n = split(field("measured"), part, "; ")
+    for (i = 1; i <= n; i++) printf "- %s\n", part[i]
+    printf "\n%s%s.\n\n    %s\n\n", toupper(substr(field("verdict"), 1, 1)), substr(field("verdict"), 2), field("command")
+    if (field("commit") && !(field("commit") in known)) { known[field("commit")] = 1; commits = commits (commits ? ", " : "") "`" field("commit") "`" }
+  }
+  END { if (commits) printf "Run on commit %s.\n\n", commits }' "$1"
 cat <<'MATRIX'
 ## The best published policy beside ours
 
-Networks of the zoo on a card of 11 TFLOP/s whose link carries so many GB/s each way, at four budgets in per cent of
-the memory that the step takes without a plan. A cell has what ferry's plan adds to the step, then the best policy's
-and its name, of those plans that only swap; `-` where there is none. `tests/bench/papers/matrix NETWORK GB_PER_S PERCENT`
-makes any of them again; the search has a small limit of ticks here.
+Networks of the zoo on a card of 11 TFLOP/s, at four budgets in per cent of the memory that the step takes without a plan.
+A cell has what ferry's plan adds to the step, then what the best policy's adds, for plans that only swap; `-`: no plan.
+`tests/bench/papers/matrix NETWORK GB_PER_S PERCENT` repeats a cell and names the policy. Rows in which both add nothing are
+listed below the table.
 
 MATRIX
 awk "$fields"'
@@ -49,30 +49,22 @@ awk "$fields"'
     for (i = 2; i <= n; i++)
       for (j = i; j > 1 && list[j - 1] > list[j]; j--) { x = list[j]; list[j] = list[j - 1]; list[j - 1] = x }
   }
-  function count(ours, best, name, kind,   r, b) {
+  function count(ours, best, kind,   r) {
     if (ours <= 0 && best <= 0) { none[kind]++; return }
     cases[kind]++
     if (best <= 0) { alone[kind]++; return }
     if (ours <= 0 || ours > best) { slower[kind]++; return }
-    if (best - ours <= ours / 1000) { equal[kind]++; as_good[kind] = as_good[kind] (as_good[kind] ~ name ? "" : " " name) }
+    if (best - ours <= ours / 1000) equal[kind]++
     if (ours <= base) { if (best > base + base / 1000) unstalled[kind]++; return }
     r = (best - base) / (ours - base)
     ratio[kind, ++n[kind]] = r
-    b = r < 1.01 ? 1 : r < 1.1 ? 2 : r < 1.5 ? 3 : r < 2 ? 4 : r < 5 ? 5 : 6
-    bucket[kind, b]++
   }
   function tell(kind, what,   i, list, m) {
     m = n[kind]
     for (i = 1; i <= m; i++) list[i] = ratio[kind, i]
     sort(list, m)
-    printf "- **%s**: %d cases with a plan. No policy has a plan in %d; ferry is slower than the best policy in %d, ", \
-      what, cases[kind], alone[kind], slower[kind]
-    printf "within a thousandth of it in %d%s. ", equal[kind], equal[kind] ? " (there as good:" as_good[kind] ")" : ""
-    printf "ferry has no stall at all where the best policy has one in %d. ", unstalled[kind]
-    if (m) printf "Where both stall (%d), the best policy'\''s stall is %.2f times ferry'\''s in the median, %.2f and %.2f in the quartiles, %.1f at most: ", \
-      m, list[int((m + 1) / 2)], list[int((m + 3) / 4)], list[int((3 * m + 1) / 4)], list[m]
-    printf "below 1.01 in %d, to 1.1 in %d, to 1.5 in %d, to 2 in %d, to 5 in %d, above in %d.\n", bucket[kind, 1], \
-      bucket[kind, 2], bucket[kind, 3], bucket[kind, 4], bucket[kind, 5], bucket[kind, 6]
+    printf "| %s | %d | %d | %d | %d | %d | %.2f | %.2f | %.1f |\n", what, cases[kind], alone[kind], slower[kind], equal[kind], \
+      unstalled[kind], list[int((m + 1) / 2)], list[int((m + 3) / 4)], list[m]
   }
   BEGIN {
     print "| network | GB/s | 80 % | 60 % | 50 % | 40 % |"
@@ -82,11 +74,11 @@ awk "$fields"'
     base = field("baseline_ns") + 0 # a number, not a text: comparisons differ
     net = field("network")
     if (!(net in seen)) { seen[net] = 1; nets[++n_nets] = net }
-    name = field("best")
-    cell[net, field("gb_per_s"), field("percent")] = loss(field("ours_ns")) ", " loss(field("best_ns")) (name ? " " name : "")
+    cell[net, field("gb_per_s"), field("percent")] = loss(field("ours_ns")) ", " loss(field("best_ns"))
+    if (cell[net, field("gb_per_s"), field("percent")] != "+0.0, +0.0") lossy[net, field("gb_per_s")] = 1
     total++
-    count(field("ours_ns") + 0, field("best_ns") + 0, name, 1)
-    count(field("ours_any_ns") + 0, field("best_any_ns") + 0, field("best_any"), 2)
+    count(field("ours_ns") + 0, field("best_ns") + 0, 1)
+    count(field("ours_any_ns") + 0, field("best_any_ns") + 0, 2)
     commit = field("commit")
     if (commit && !(commit in known)) { known[commit] = 1; commits = commits (commits ? ", " : "") "`" commit "`" }
     if (field("bound_ns") > 0) gap[++gaps] = 100 * (field("ours_ns") / field("bound_ns") - 1)
@@ -95,6 +87,7 @@ awk "$fields"'
     split("12 25 50", speed, " "); split("80 60 50 40", percent, " ")
     for (i = 1; i <= n_nets; i++)
       for (j = 1; j <= 3; j++) {
+        if (!((nets[i], speed[j]) in lossy)) { free = free (free ? ", " : "") nets[i] " at " speed[j]; continue }
         printf "| %s | %s |", nets[i], speed[j]
         for (k = 1; k <= 4; k++) {
           at = nets[i] SUBSEP speed[j] SUBSEP percent[k]
@@ -102,17 +95,21 @@ awk "$fields"'
         }
         printf "\n"
       }
+    if (free) printf "\nNothing is added in %s GB/s.\n", free
     printf "\n%d of %d cases were run%s.\n\n", total, 9 * 3 * 4, commits ? ", on commit " commits : ""
-    tell(1, "Swapping only")
-    tell(2, "With recomputing allowed to both")
+    print "| allowed | cases | only ferry has a plan | ferry is slower | within a thousandth | only ferry has no stall | stall of the best policy over ours: median | lower quartile | most |"
+    print "|---|---|---|---|---|---|---|---|---|"
+    tell(1, "swapping")
+    tell(2, "and recomputing")
+    print ""
     sort(gap, gaps)
-    printf "- ferry'\''s plans that only swap are %.2f %% over their bound in the median, %.1f %% at most.\n\n", \
+    printf "ferry'\''s plans that only swap are %.2f %% over their bound in the median, %.1f %% at most.\n\n", \
       gap[int((gaps + 1) / 2)], gap[gaps]
   }' "$2"
 cat <<'TAIL'
 ## Not reproduced here
 
 - The G10 artifact with its SSD: ferry has one place beside the device, the host.
-- Plans for several jobs (TENSILE's figures): see `what-if.md`.
-- Predicted against measured is the executor's: see `executor.md`.
+- Plans for several jobs (TENSILE's figures): [what if](what-if.md).
+- Predicted against measured: [executor](executor.md).
 TAIL
