@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What is shipped and what is run: each file of data/ has a README that says where it comes from, and
+# What is shipped and what is run: each file of data/ has a page that says where it comes from, and
 # the digest of data/MANIFEST.
 . "$(dirname "$0")/common.bash"
 
 undescribed() {
   local file
-  find data -type f ! -name README.md ! -name MANIFEST | sort | while read -r file; do
-    grep -qF "$(basename "$file")" data/README.md data/*/README.md 2>/dev/null ||
-      echo "$file: no README of data/ says where it comes from"
+  find data -type f ! -name '*.md' ! -name MANIFEST | sort | while read -r file; do
+    grep -qF "$(basename "$file" | sed 's/^answer-.*\.schema/answer-COMMAND.schema/')" data/README.md data/*/*.md 2>/dev/null ||
+      echo "$file: no page of data/ says where it comes from"
   done
 }
 
