@@ -149,13 +149,16 @@ static bool folder_of (const char *path, char *folder, size_t size) {
   return true;
 }
 
+enum { MADE_MODE = 0600 };
+
 /* All of it, readable as the mask allows, and on the disk. */
 static bool fill (int fd, const char *data, int64_t size, error *err) {
   mode_t mask = umask (0);
   umask (mask);
   if (!write_all (fd, data, size, err))
     return false;
-  if (fchmod (fd, 0666 & ~mask) || fsync (fd))
+  bool other = (0666 & ~mask) != MADE_MODE; /* a worker of the service changes no modes */
+  if ((other && fchmod (fd, 0666 & ~mask)) || fsync (fd))
     return error_set (err, ERR_file, "cannot be written: %s", strerror (errno));
   return true;
 }
@@ -181,7 +184,7 @@ static bool name_it (int fd, const char *path, char *temporary, size_t size) {
    file system knows files without one, else at once. */
 static bool write_temporary (const char *path, const char *folder, const char *data, int64_t size,
                              char *temporary, size_t room, error *err) {
-  int fd = open (folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  int fd = open (folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, MADE_MODE);
   if (fd >= 0) {
     bool ok = fill (fd, data, size, err);
     bool named = ok && name_it (fd, path, temporary, room);

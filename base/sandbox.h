@@ -10,12 +10,15 @@ typedef enum sandbox_part {
   SANDBOX_privileges,
   SANDBOX_calls,
   SANDBOX_files,
+  SANDBOX_signals,
   SANDBOX_PARTS
 } sandbox_part;
 extern const char *const sandbox_names[SANDBOX_PARTS];
 
 /* Is the part to be had on this system? */
 bool sandbox_has (sandbox_part part);
+/* Root becomes another user, without its groups; for anybody else nothing changes. */
+bool sandbox_become (unsigned user, unsigned group, error *err) MUST_CHECK;
 /* From now on, for this process and those that it starts: files below `reads` (NULL ends them) can
    be read and run, those below the current folder also written. False: a part that is to be had
    fails. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,10 +181,24 @@ static const char *device_files (call *c, const char *const *names) {
   return out;
 }
 
+/* Root's workers are somebody without rights of their own. */
+static bool read_worker_user (call *c, service_options *o) {
+  const char *name = call_text (c, "worker-user");
+  const struct passwd *user = getpwnam (name ? name : "nobody");
+  if (geteuid () != 0)
+    return !name || error_set (&c->err, ERR_usage, "--worker-user is for a daemon of root alone");
+  if (!user || user->pw_uid == 0)
+    return error_set (&c->err, ERR_usage, "--worker-user: %s is %s", name ? name : "nobody",
+                      user ? "root itself" : "no user of this system");
+  o->worker_user = user->pw_uid;
+  o->worker_group = user->pw_gid;
+  return true;
+}
+
 static bool read_options_of (call *c, service_options *o) {
   const char *store = call_text (c, "store");
-  if (!read_limits (c, o) || !(o->folder = state_folder (c)) || !lock_state (c, o->folder) ||
-      (o->workers_lock = lock_workers (c, o->folder)) < 0)
+  if (!read_limits (c, o) || !read_worker_user (c, o) || !(o->folder = state_folder (c)) ||
+      !lock_state (c, o->folder) || (o->workers_lock = lock_workers (c, o->folder)) < 0)
     return false;
   o->program = "/proc/self/exe"; /* the same, though another version has taken its place */
   o->store = store ? store : "sqlite";
@@ -320,9 +335,6 @@ static void tell_sandbox (service *s) {
     if (!sandbox_has ((sandbox_part)i))
       service_log (s, "warn", "this system does not have what workers should", "part",
                    sandbox_names[i], NULL);
-  if (geteuid () == 0)
-    service_log (s, "warn", "workers of root have its name and none of its privileges", "part",
-                 "another user", NULL);
 }
 
 static int serve (call *c, service_options *o, const sockets *s) {
@@ -388,6 +400,7 @@ static const cli_option options[] = {
     { UNITS_COUNT, 1, 64 } },
   { 0, "worker-memory", "SIZE", "address space of a worker; 0: no limit; without it, 4GiB",
     RANGE_SIZE },
+  { 0, "worker-user", "NAME", "who root's workers are; without it, nobody" },
   { 0,
     "job-seconds",
     "N",

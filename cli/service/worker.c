@@ -102,15 +102,15 @@ static bool enter_sandbox (call *c) {
 }
 
 static int run_command (call *c) {
-  int64_t memory = 0, seconds = 0, parent = 0;
-  if (c->n_operands < 5 || !units_parse_bytes (c->operands[1], &memory, &c->err) ||
+  int64_t memory = 0, seconds = 0, parent = 0, user = 0, group = 0;
+  if (c->n_operands < 7 || !units_parse_bytes (c->operands[1], &memory, &c->err) ||
       !units_parse_count (c->operands[2], 1, INT32_MAX, &seconds, &c->err) ||
-      !units_parse_count (c->operands[3], 1, INT32_MAX, &parent, &c->err)) {
-    error_set (&c->err, ERR_usage, "worker run needs MEMORY SECONDS PARENT -- COMMAND");
+      !units_parse_count (c->operands[3], 1, INT32_MAX, &parent, &c->err) ||
+      !units_parse_count (c->operands[4], 0, UINT32_MAX, &user, &c->err) ||
+      !units_parse_count (c->operands[5], 0, UINT32_MAX, &group, &c->err)) {
+    error_set (&c->err, ERR_usage, "worker run needs MEMORY SECONDS PARENT USER GROUP -- COMMAND");
     return call_failed (c);
   }
-  if (!child_ends_with ((pid_t)parent))
-    _exit (EXIT_USAGE); /* the daemon died before this was asked for */
   limit (RLIMIT_CORE, 0);
   limit (RLIMIT_NOFILE, MOST_FILES);
   limit (RLIMIT_FSIZE, (int64_t)8 << 30);
@@ -119,10 +119,14 @@ static int run_command (call *c) {
   umask (077);
   if (nice (NICE) == -1)
     call_note (c, "the worker runs with its parent's priority");
+  if (!sandbox_become ((unsigned)user, (unsigned)group, &c->err))
+    return call_failed (c);
+  if (!child_ends_with ((pid_t)parent)) /* another user would have lost it */
+    _exit (EXIT_USAGE);                 /* the daemon died before this was asked for */
   if (!enter_sandbox (c))
     return call_failed (c);
-  c->operands[3] = "ferry";
-  execv ("/proc/self/exe", (char **)c->operands + 3);
+  c->operands[5] = "ferry";
+  execv ("/proc/self/exe", (char **)c->operands + 5);
   error_set (&c->err, ERR_internal, "the worker cannot start itself");
   return call_failed (c);
 }

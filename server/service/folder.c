@@ -52,32 +52,79 @@ int64_t folder_bytes (const char *path) {
   return sum;
 }
 
+static bool is_file (const char *path, struct stat *is) {
+  return lstat (path, is) == 0 && S_ISREG (is->st_mode);
+}
+
 bool file_exists (const char *path) {
   struct stat is;
-  return stat (path, &is) == 0 && S_ISREG (is.st_mode);
+  return is_file (path, &is);
 }
 
 bool file_has_bytes (const char *path) {
   struct stat is;
-  return stat (path, &is) == 0 && S_ISREG (is.st_mode) && is.st_size > 0;
+  return is_file (path, &is) && is.st_size > 0;
 }
 
-bool file_digest (const char *path, char digest[65], int64_t *size, error *err) {
+static int open_own (const char *path, error *err) {
+  struct stat is;
+  int fd = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd >= 0 && fstat (fd, &is) == 0 && S_ISREG (is.st_mode))
+    return fd;
+  error_set (err, ERR_file, "%s cannot be read: %s", path,
+             fd < 0 ? strerror (errno) : "it is no file");
+  if (fd >= 0)
+    close (fd);
+  return -1;
+}
+
+bool file_read_own (const char *path, int64_t most, bytes *out, error *err) {
+  char buffer[65536];
+  ssize_t n = 0;
+  int fd = open_own (path, err);
+  bool ok = fd >= 0;
+  while (ok && (n = read (fd, buffer, sizeof buffer)) > 0)
+    ok = (out->size + n <= most || error_set (err, ERR_too_large, "%s is too large", path)) &&
+         bytes_append (out, buffer, n, err);
+  if (ok && n < 0)
+    ok = error_set (err, ERR_file, "%s cannot be read: %s", path, strerror (errno));
+  if (fd >= 0)
+    close (fd);
+  return ok;
+}
+
+static bool write_all (int fd, const char *data, ssize_t size) {
+  for (ssize_t n; size > 0; data += n, size -= n)
+    if ((n = write (fd, data, (size_t)size)) <= 0)
+      return false;
+  return true;
+}
+
+bool file_take (const char *path, const char *to, char digest[65], int64_t *size, error *err) {
   char buffer[65536];
   sha256 s;
   ssize_t n = 0;
-  int fd = open (path, O_RDONLY | O_CLOEXEC);
+  int in = open_own (path, err), out = -1;
+  bool ok = in >= 0;
   sha256_start (&s);
   *size = 0;
-  while (fd >= 0 && (n = read (fd, buffer, sizeof buffer)) > 0) {
+  unlink (to);
+  if (ok && (out = open (to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)) < 0)
+    ok = error_set (err, ERR_file, "%s cannot be written: %s", to, strerror (errno));
+  while (ok && (n = read (in, buffer, sizeof buffer)) > 0) {
     sha256_add (&s, buffer, (size_t)n);
     *size += n;
+    ok = write_all (out, buffer, n) ||
+         error_set (err, ERR_file, "%s cannot be written: %s", to, strerror (errno));
   }
-  bool ok = fd >= 0 && n == 0;
-  if (!ok)
-    error_set (err, ERR_file, "%s cannot be read: %s", path, strerror (errno));
-  if (fd >= 0)
-    close (fd);
+  if (ok && n < 0)
+    ok = error_set (err, ERR_file, "%s cannot be read: %s", path, strerror (errno));
+  if (in >= 0)
+    close (in);
+  if (out >= 0)
+    close (out);
   sha256_text (&s, digest);
+  if (!ok)
+    unlink (to);
   return ok;
 }

@@ -24,15 +24,31 @@ void work_path (const work *w, const char *name, char path[400]) {
 
 /* ---- the folder ---- */
 
+static bool complain (error *err) {
+  return error_set (err, ERR_file, "the state folder cannot hold a job: %s", strerror (errno));
+}
+
+/* Root's worker is somebody else, who may have what is its job's. */
+static bool give (const service *s, const char *path, error *err) {
+  return !s->options.worker_user ||
+         lchown (path, s->options.worker_user, s->options.worker_group) == 0 || complain (err);
+}
+
+static bool give_copy (service *s, const char *from, const char *to, error *err) {
+  char digest[65];
+  int64_t size;
+  return file_take (from, to, digest, &size, err) && give (s, to, err);
+}
+
 static bool link_files (service *s, work *w, error *err) {
   char path[400];
   for (int i = 0; i < w->call.n_files; i++) {
     const char *from = store_file (s->store, w->call.files[i].digest, w->arena, err);
     work_path (w, w->call.files[i].name, path);
-    if (!from)
+    if (!from || (s->options.worker_user && !give_copy (s, from, path, err)))
       return false;
-    if (symlink (from, path) != 0)
-      return error_set (err, ERR_file, "the state folder cannot hold a job: %s", strerror (errno));
+    if (!s->options.worker_user && symlink (from, path) != 0)
+      return complain (err);
   }
   return true;
 }
@@ -43,13 +59,18 @@ static bool make_folder (service *s, work *w, error *err) {
             (long long)w->job.attempt);
   folder_remove (w->folder);
   if (mkdir (w->folder, 0700) != 0)
-    return error_set (err, ERR_file, "the state folder cannot hold a job: %s", strerror (errno));
+    return complain (err);
+  if (!give (s, w->folder, err))
+    return false;
   work_path (w, "plans", path);
   if (w->kind->output == OUTPUT_PLANS && mkdir (path, 0700) != 0)
-    return error_set (err, ERR_file, "the state folder cannot hold a job: %s", strerror (errno));
+    return complain (err);
+  if (w->kind->output == OUTPUT_PLANS && !give (s, path, err))
+    return false;
   work_path (w, "device.json", path);
   return (!w->call.device ||
-          file_write (path, w->call.device, (int64_t)strlen (w->call.device), FILE_PLAIN, err)) &&
+          (file_write (path, w->call.device, (int64_t)strlen (w->call.device), FILE_PLAIN, err) &&
+           give (s, path, err))) &&
          link_files (s, w, err);
 }
 
@@ -80,7 +101,8 @@ static bool spawn (service *s, work *w, const char *const *arguments, const char
   posix_spawn_file_actions_addopen (&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen (&files, 1, answer, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
                                     0600);
-  posix_spawn_file_actions_addopen (&files, 2, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_addopen (&files, 2, "log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
+                                    0600);
   posix_spawn_file_actions_adddup2 (&files, pipe_of[1], PROGRESS_FD);
   posix_spawn_file_actions_adddup2 (&files, s->options.workers_lock, LOCK_FD);
   posix_spawn_file_actions_addclosefrom_np (&files, LOCK_FD + 1);
@@ -111,16 +133,18 @@ static bool spawn (service *s, work *w, const char *const *arguments, const char
 
 static bool run_limited (service *s, work *w, const char *const *arguments, int n, int64_t seconds,
                          const char *answer, error *err) {
-  const char *all[MOST_ARGUMENTS + 10] = { "ferry", "worker", "run" };
+  const char *all[MOST_ARGUMENTS + 12] = { "ferry", "worker", "run" };
   int at = 3;
   all[at++] = arena_format (w->arena, err, "%lld", (long long)s->options.worker_bytes);
   all[at++] = arena_format (w->arena, err, "%lld", (long long)seconds);
   all[at++] = arena_format (w->arena, err, "%ld", (long)getpid ());
+  all[at++] = arena_format (w->arena, err, "%u", s->options.worker_user);
+  all[at++] = arena_format (w->arena, err, "%u", s->options.worker_group);
   all[at++] = "--";
   for (int i = 0; i < n; i++)
     all[at++] = arguments[i];
   all[at] = NULL;
-  return all[3] && all[4] && all[5] && spawn (s, w, all, answer, err);
+  return all[3] && all[4] && all[5] && all[6] && all[7] && spawn (s, w, all, answer, err);
 }
 
 /* A small body that grows without end when decompressed is no profile. */
@@ -204,7 +228,7 @@ const char *work_complaint (const work *w, char text[400]) {
   error ignored = { 0 };
   work_path (w, "log", path);
   snprintf (text, 400, "the worker said nothing");
-  if (file_read_raw (path, 1 << 24, &log, &ignored) && log.size) {
+  if (file_read_own (path, 1 << 24, &log, &ignored) && log.size) {
     char *end = log.data + log.size;
     while (end > log.data && (end[-1] == '\n' || end[-1] == '\r'))
       *--end = 0;
@@ -217,18 +241,27 @@ const char *work_complaint (const work *w, char text[400]) {
   return text;
 }
 
+static bool take (service *s, work *w, const char *file, char digest[65], error *err) {
+  char path[400], copy[400];
+  int64_t size = 0;
+  work_path (w, file, path);
+  snprintf (copy, sizeof copy, "%s/spool/%.64s.%lld", s->options.folder, w->job.id,
+            (long long)w->job.attempt);
+  if (!file_take (path, copy, digest, &size, err))
+    return false;
+  bool ok = store_put_file (s->store, digest, copy, err);
+  if (!ok)
+    unlink (copy);
+  return ok;
+}
+
 static bool keep_file (service *s, work *w, const char *name, const char *file, json_writer *out,
                        error *err) {
   char path[400], digest[65];
-  int64_t size = 0;
   work_path (w, file, path);
-  if (!file_exists (path))
+  if (!file_has_bytes (path))
     return true;
-  if (!file_digest (path, digest, &size, err))
-    return false;
-  if (!size)
-    return true;
-  if (!store_put_file (s->store, digest, path, err))
+  if (!take (s, w, file, digest, err))
     return false;
   json_add_text (out, name, digest);
   return true;
@@ -278,13 +311,11 @@ static bool keep_plans (service *s, work *w, json_writer *out, error *err) {
 /* An import's trace gets its owners and names, and the upload is known from now on. */
 static bool keep_trace (service *s, work *w, char digest[65], error *err) {
   char path[400];
-  int64_t size = 0;
   bytes info = { 0 };
-  work_path (w, "trace.json", path);
-  if (!file_digest (path, digest, &size, err) || !store_put_file (s->store, digest, path, err))
+  if (!take (s, w, "trace.json", digest, err))
     return false;
   work_path (w, "result.json", path);
-  bool ok = file_read_raw (path, 1 << 20, &info, err);
+  bool ok = file_read_own (path, 1 << 20, &info, err);
   trace_row t = { .id = digest, .info = info.data };
   ok = ok && store_add_trace (s->store, &t, w->call.files[0].digest, err) &&
        store_give_trace (s->store, &w->job, digest, w->call.fingerprint, err);
@@ -295,7 +326,7 @@ static bool keep_trace (service *s, work *w, char digest[65], error *err) {
 static bool read_verified (const work *w, bytes *out, error *err) {
   char path[400];
   work_path (w, "verified.json", path);
-  return !file_exists (path) || file_read_raw (path, 1 << 20, out, err);
+  return !file_exists (path) || file_read_own (path, 1 << 20, out, err);
 }
 
 bool work_keep (service *s, work *w, bool *held, error *err) {

@@ -10,14 +10,21 @@ os.symlink (f"{work}/kept.json", "job/linked.json")
 shutil.copy ("other.json", "job/own.json")
 z = Pretended ({"*": (200, {"jobs": []})})
 
-def worker (*command):
-  return subprocess.run ([FERRY, "worker", "run", "0", "60", str (os.getpid ()), "--", *command], cwd="job", capture_output=True, text=True, timeout=PATIENCE)
+ROOT = os.geteuid () == 0
+WHO = ("65534", "65534") if ROOT else ("0", "0")
+if ROOT: # as the daemon does for its worker
+  os.chmod (work, 0o711)
+  shutil.copy ("kept.json", "job/copied.json")
+  for it in ("job", "job/own.json", "job/copied.json"): os.chown (it, 65534, 65534)
+
+def worker (*command, who=WHO):
+  return subprocess.run ([FERRY, "worker", "run", "0", "60", str (os.getpid ()), *who, "--", *command], cwd="job", capture_output=True, text=True, timeout=PATIENCE)
 
 landlock = subprocess.run (["python3", "-c", "import ctypes; exit (ctypes.CDLL (None).syscall (444, None, 0, 1) < 1)"]).returncode == 0
 
 @claim ("a worker reads its job's files, and those that its folder links to")
 def _ ():
-  for it in ("own.json", "./linked.json"):
+  for it in ("own.json", "./copied.json" if ROOT else "./linked.json"):
     p = worker ("info", it)
     assert p.returncode == 0, (it, p.stderr)
 
@@ -36,7 +43,7 @@ def _ ():
 @claim ("it has no privileges to give, and gets none")
 def _ ():
   # What it becomes is the program: its status is read from a worker that waits for its input.
-  p = subprocess.Popen ([FERRY, "worker", "run", "0", "60", str (os.getpid ()), "--", "info", "-"], cwd="job", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+  p = subprocess.Popen ([FERRY, "worker", "run", "0", "60", str (os.getpid ()), *WHO, "--", "info", "-"], cwd="job", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
   end = time.time () + 20
   while True:
     status = dict (l.split (":\t", 1) for l in open (f"/proc/{p.pid}/status").read ().splitlines () if ":\t" in l)
@@ -46,4 +53,26 @@ def _ ():
   p.wait (PATIENCE)
   assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
   assert all (int (status[k], 16) == 0 for k in ("CapEff", "CapPrm", "CapInh", "CapAmb")), status
+  if ROOT: assert status["Uid"].split () == ["65534"] * 4 and status["Groups"].strip () == "", status
+
+if ROOT:
+  @claim ("no worker is root, and a daemon of root says who they are")
+  def _ ():
+    assert worker ("info", "own.json", who=("0", "0")).returncode != 0
+    for name in ("root", "nobody-at-all"): assert "--worker-user" in ferry ("serve", "--state", "state", "--worker-user", name, status=2).stderr
+
+@claim ("what a worker puts in an answer's place is a file, or nothing")
+def _ ():
+  s = Server (work, "--workers", "1", "-q")
+  trace = s.upload ("other.json")
+  job = s.ask ("POST", "/v1/schedules", {"trace": trace, "budget_ppm": 700000, "limit_ticks": 10**12, "time_limit_s": 3}).json ()
+  end = time.time () + 20
+  folder = f"state/work/{job['id']}.1"
+  while not os.path.exists (f"{folder}/result.json"): assert time.time () < end
+  open ("secret", "w").write ("{\"secret\": 1}")
+  for name in ("picture.svg", "verified.json", "chrome.json"): os.symlink (f"{work}/secret", f"{folder}/{name}")
+  done = s.ask ("GET", job["links"]["self"], headers={"Prefer": "wait=30"}).json ()
+  assert "secret" not in json.dumps (done), done
+  for name in ("picture", "chrome"): assert b"secret" not in s.ask ("GET", f"{job['links']['self']}/files/{name}").body
+  assert s.stop () == 0
 finish ()
