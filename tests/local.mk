@@ -238,6 +238,7 @@ AM_TESTS_ENVIRONMENT = \
   export srcdir builddir CC MAKE prefix COMPILE_FLAGS FERRY_DATADIR FERRY_EMU;
 
 rules_under_test = \
+  tests/rules/calls.sh \
   tests/rules/data.sh \
   tests/rules/docs.sh \
   tests/rules/doors.sh \
