@@ -93,7 +93,7 @@ static void print_row (const columns *t, const row *r) {
   printf ("%s%s\n", r->rest ? " " : "", r->rest ? r->rest : "");
 }
 
-static void begin (columns *t) {
+static void fix_widths (columns *t) {
   for (int i = 0; i < t->count; i++)
     t->width[i] = t->started ? t->at[i].width : width_of (t, i);
   choose (t, t->width, t->shown);
@@ -102,7 +102,7 @@ static void begin (columns *t) {
 
 void columns_start (columns *t) {
   t->started = true;
-  begin (t);
+  fix_widths (t);
 }
 
 bool columns_row (columns *t, const char *const *cells, const char *rest) {
@@ -127,7 +127,7 @@ bool columns_row (columns *t, const char *const *cells, const char *rest) {
 void columns_print (columns *t) {
   int hidden = 0;
   if (!t->started)
-    begin (t);
+    fix_widths (t);
   for (int64_t k = 0; k < t->n_rows; k++)
     print_row (t, &t->rows[k]);
   for (int i = 0; i < t->count; i++)

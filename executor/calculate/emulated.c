@@ -76,7 +76,7 @@ static void touches (const emu_launch *l, emu_touch tell, void *context) {
             operand_writes (&operands[k]));
 }
 
-static bool refuse (const calculation *c, error *err) {
+static bool refuse_bf16 (const calculation *c, error *err) {
   for (int32_t i = 0; i < c->room->rewritten->trace->n_ops; i++)
     if (c->ops[i].binding.c.dtype == DTYPE_BF16)
       return error_set (err, ERR_input,
@@ -104,7 +104,7 @@ static bool enlist_all (const driver *d, bool declare, error *err) {
 static bool open (calculation *c, bool declare, error *err) {
   const driver *d = c->driver;
   emulated *e = NEW (c->arena, 1, emulated, err);
-  if (e == NULL || !refuse (c, err) || !enlist_all (d, declare, err) ||
+  if (e == NULL || !refuse_bf16 (c, err) || !enlist_all (d, declare, err) ||
       !driver_ok (d, d->module_load (&e->module, "the kernels of each kind of op"),
                   "cuModuleLoadData", err))
     return false;

@@ -26,7 +26,7 @@ static void finish (machine *m, command *c) {
   command_done (m, c);
 }
 
-static void begin (machine *m, command *c) {
+static void begin_command (machine *m, command *c) {
   c->started = true;
   c->start_ns = m->now_ns;
   if (m->config.fuzz_ns > 0 && machine_random (m) % 2 == 0 &&
@@ -63,7 +63,7 @@ static bool begin_copy (machine *m, command *c) {
     machine_fail (m, CUDA_ERROR_ECC_UNCORRECTABLE);
   m->carried[d] = c;
   link_begin (&m->link, d, m->now_ns, c->as.copy.bytes);
-  begin (m, c);
+  begin_command (m, c);
   return true;
 }
 
@@ -85,7 +85,7 @@ static bool move (machine *m, stream *s) {
     c->as.run.launch.start_ns = m->now_ns;
     const emu_kernel *k = &c->as.run.kernel->told;
     c->as.run.ns = k->ns == NULL ? 0 : k->ns (&c->as.run.launch);
-    begin (m, c);
+    begin_command (m, c);
   } else
     c->start_ns = m->now_ns;
   if (length (m, c) > 0) {

@@ -34,8 +34,8 @@ static bool lacks_room (int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG;
 }
 
-static door *begin (http *h, struct MHD_Connection *c, const char *path, const char *method,
-                    const char *version) {
+static door *open_request (http *h, struct MHD_Connection *c, const char *path, const char *method,
+                           const char *version) {
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info (c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   door *r = calloc (1, sizeof *r);
@@ -124,7 +124,7 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
   door *r = *state;
   enum MHD_Result result = MHD_NO;
   if (!r) {
-    *state = r = begin (context, c, path, method, version);
+    *state = r = open_request (context, c, path, method, version);
     if (!r)
       return MHD_NO;
     /* A reply at this moment spares the body, and ends the connection. */

@@ -213,7 +213,7 @@ static void tend (crew *c, work *w, bool woken) {
 
 /* ---- the queue ---- */
 
-static void begin (crew *c, work *w) {
+static void begin_job (crew *c, work *w) {
   error err = { 0 };
   w->beat_ns = service_now_ns ();
   /* The job is a span of its own in the trace of whoever asked for it first. */
@@ -242,7 +242,7 @@ static void claim (crew *c) {
         store_claim (c->service->store, c->service->worker, LEASE_MS, only, w->arena, &w->job,
                      &found, &err) &&
         found) {
-      begin (c, w);
+      begin_job (c, w);
       continue;
     }
     if (err.code)

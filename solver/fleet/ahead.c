@@ -56,7 +56,7 @@ static void plan_point (void *context) {
                        &p->lower_bound_ns, &p->why);
 }
 
-static bool begin (ahead *w, error *err) {
+static bool begin_point (ahead *w, error *err) {
   ahead_point *p = &w->at[w->begun];
   int32_t count = w->curve->count;
   if (!lane_open (&p->lane, &w->caller, err))
@@ -90,7 +90,7 @@ static bool begin_more (ahead *w, int32_t i, error *err) {
   }
   while (w->begun < w->curve->count && running < w->threads &&
          w->begun < i + MOST_AHEAD * w->threads && (w->begun == i || !enough)) {
-    if (!begin (w, err))
+    if (!begin_point (w, err))
       return false;
     running++;
   }

@@ -331,8 +331,8 @@ static bool refine (state *s, arena *slot_arena, slots *now, error *err) {
 }
 
 /* *tight: something has to move. */
-static bool begin (state *s, const gaps *g, const bound_options *o, arena *a, bound *out,
-                   bool *tight, error *err) {
+static bool start_bound (state *s, const gaps *g, const bound_options *o, arena *a, bound *out,
+                         bool *tight, error *err) {
   *s = (state){ .g = g, .o = o, .a = a, .out = out };
   *out = (bound){ .compute_ns = trace_total_ns (g->units->trace) };
   out->share = NEW (a, g->count, double, err);
@@ -358,7 +358,7 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
   state s;
   slots now;
   bool tight;
-  if (!begin (&s, g, o, a, out, &tight, err))
+  if (!start_bound (&s, g, o, a, out, &tight, err))
     return false;
   if (!tight) /* everything fits: compute is the bound */
     return true;
@@ -372,5 +372,5 @@ bool bound_slots (const gaps *g, const bound_options *o, arena *a, bound *out, s
                   bool *tight, error *err) {
   assert (now && tight && o->dev);
   state s;
-  return begin (&s, g, o, a, out, tight, err) && (!*tight || refine (&s, a, now, err));
+  return start_bound (&s, g, o, a, out, tight, err) && (!*tight || refine (&s, a, now, err));
 }

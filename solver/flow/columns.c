@@ -6,7 +6,7 @@
 
 /* ---- entries ---- */
 
-static void begin (flow_builder *b) {
+static void begin_column (flow_builder *b) {
   b->column_first = b->f->n_entries;
 }
 
@@ -60,14 +60,14 @@ static void levels (flow_builder *b, int32_t j, int c) {
           room = f->open[flow_slot_before (f, j) * f->n_classes + c] + f->released[at];
   int64_t need = many ? 0 : f->need[j];
   if (open > 0 && flow_swaps (f)) {
-    begin (b);
+    begin_column (b);
     put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_pending, next, c), COEF_ONE);
     put (b, cycle, COEF_ONE);
     end (b, COLUMN_pending, at, 0, open, 0);
   }
   if (open > 0) {
-    begin (b);
+    begin_column (b);
     put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_host_first, next, c), COEF_ONE);
     put (b, cycle, COEF_ONE);
@@ -76,21 +76,21 @@ static void levels (flow_builder *b, int32_t j, int c) {
     end (b, COLUMN_host, at, need, open, 0);
   }
   if (open > 0 && flow_swaps (f)) {
-    begin (b);
+    begin_column (b);
     put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_early_first, next, c), COEF_ONE);
     put (b, cycle, COEF_ONE);
     end (b, COLUMN_early, at, 0, open, 0);
   }
   if (open > 0 && f->row[ROW_host_first][at] >= 0) {
-    begin (b);
+    begin_column (b);
     put (b, flow_row (f, ROW_host_first, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_host, j, c), COEF_ONE);
     put (b, f->row[ROW_need_first][j], COEF_ONE);
     end (b, COLUMN_host_first, at, need, open, 0);
   }
   if (flow_swaps (f) && room > f->due_first[at] && f->row[ROW_early_first][at] >= 0) {
-    begin (b);
+    begin_column (b);
     put (b, flow_row (f, ROW_early_first, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
     end (b, COLUMN_early_first, at, 0, room - f->due_first[at], 0);
@@ -105,25 +105,25 @@ static void flows (flow_builder *b, int32_t j, int c) {
   int64_t out = f->class[c].out, in = f->class[c].in;
   if (room <= 0 || !flow_swaps (f))
     return;
-  begin (b);
+  begin_column (b);
   put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
   put (b, flow_row (f, ROW_host_first, j, c), COEF_ONE);
   put (b, f->row[ROW_stall_out][j], out);
   put (b, f->row[ROW_stall_in][j], times (l->out_in_in, out));
   end (b, COLUMN_stall_out, at, 0, room, 0);
-  begin (b);
+  begin_column (b);
   put (b, flow_row (f, ROW_host_first, j, c), -COEF_ONE);
   put (b, flow_row (f, ROW_early_first, j, c), COEF_ONE);
   put (b, f->row[ROW_stall_out][j], times (l->in_in_out, in));
   put (b, f->row[ROW_stall_in][j], in);
   end (b, COLUMN_stall_in, at, 0, room, 0);
-  begin (b);
+  begin_column (b);
   put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
   put (b, flow_row (f, ROW_host, j, c), COEF_ONE);
   put (b, f->row[ROW_work_out][j], out);
   put (b, f->row[ROW_work_in][j], times (l->out_in_in, out));
   end (b, COLUMN_work_out, at, 0, flow_most (f->work_out[j], out, room), 0);
-  begin (b);
+  begin_column (b);
   put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
   put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
   put (b, f->row[ROW_work_out][j], times (l->in_in_out, in));
@@ -131,7 +131,7 @@ static void flows (flow_builder *b, int32_t j, int c) {
   end (b, COLUMN_work_in, at, 0, flow_most (f->work_in[j], in, room), 0);
   if (!f->host_limited)
     return;
-  begin (b);
+  begin_column (b);
   put (b, flow_row (f, ROW_pending, j, c), COEF_ONE);
   put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
   end (b, COLUMN_again, at, 0, room, 0);
@@ -144,7 +144,7 @@ static void stall (flow_builder *b, int32_t j) {
     room += f->open[flow_slot_before (f, j) * f->n_classes + c] + f->released[j * f->n_classes + c];
   if (room <= 0)
     return;
-  begin (b);
+  begin_column (b);
   put (b, f->row[ROW_stall_out][j], -COEF_ONE);
   put (b, f->row[ROW_stall_in][j], -flow_coef (f->link.ratio));
   put (b, f->row[ROW_remake][j], -COEF_ONE);
@@ -158,18 +158,18 @@ static void work (flow_builder *b, int32_t j) {
   int64_t room = flow_work_room (f, j), open = f->work_open[j];
   if (room <= 0)
     return;
-  begin (b);
+  begin_column (b);
   put (b, f->row[ROW_ready][j], -COEF_ONE);
   put (b, f->row[ROW_made][j], COEF_ONE);
   put (b, f->row[ROW_remake][j], COEF_ONE);
   end (b, COLUMN_remake, j, 0, room, 0);
   if (open <= 0)
     return;
-  begin (b);
+  begin_column (b);
   put (b, f->row[ROW_ready][j], -COEF_ONE);
   put (b, f->row[ROW_ready][j + 1], COEF_ONE);
   end (b, COLUMN_ready, j, 0, open, 0);
-  begin (b);
+  begin_column (b);
   put (b, f->row[ROW_made][j], -COEF_ONE);
   put (b, f->row[ROW_made][j + 1], COEF_ONE);
   end (b, COLUMN_made, j, 0, open, 0);
@@ -183,7 +183,7 @@ static void run_column (flow_builder *b, int32_t i) {
   const flow_run *r = &f->runs[i];
   if (r->tensors < 2)
     return;
-  begin (b);
+  begin_column (b);
   put (b, f->row[ROW_ready][r->release], COEF_ONE);
   put (b, f->row[ROW_made][r->due], -COEF_ONE);
   for (int32_t k = 0; k < r->tensors; k++)
@@ -212,7 +212,7 @@ static void gap_out_column (flow_builder *b, const flow_chain *c, int32_t i) {
   flow *f = b->f;
   int32_t link = c->link + i;
   const flow_gap *g = &f->gaps[c->first + i];
-  begin (b);
+  begin_column (b);
   put (b, flow_row (f, ROW_pending, g->release, c->class), COEF_ONE);
   put_return (b, g, c->class);
   put (b, f->row[ROW_whole][link], COEF_ONE);
@@ -229,7 +229,7 @@ static void gap_clean_column (flow_builder *b, const flow_chain *c, int32_t i) {
   flow *f = b->f;
   int32_t link = c->link + i;
   const flow_gap *g = &f->gaps[c->first + i];
-  begin (b);
+  begin_column (b);
   put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
   put_return (b, g, c->class);
   put (b, f->row[ROW_whole][link], COEF_ONE);
@@ -246,7 +246,7 @@ static void gap_drop_column (flow_builder *b, const flow_chain *c, int32_t i) {
   flow *f = b->f;
   int32_t link = c->link + i;
   const flow_gap *g = &f->gaps[c->first + i];
-  begin (b);
+  begin_column (b);
   put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
   put (b, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due, c->class), -COEF_ONE);
   if (!flow_serves (c, i))
@@ -272,7 +272,7 @@ static void chain_columns (flow_builder *b, flow_chain *c) {
       gap_drop_column (b, c, i);
     if (f->row[ROW_valid][link] < 0)
       continue;
-    begin (b);
+    begin_column (b);
     put (b, f->row[ROW_valid][link], COEF_ONE);
     put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
     put (b, f->row[ROW_valid][link + 1], -COEF_ONE);

@@ -138,7 +138,7 @@ static void find_walls (climbing *c) {
   }
 }
 
-static bool begin (climbing *c, arena *a, error *err) {
+static bool start_climb (climbing *c, arena *a, error *err) {
   const trace *t = c->t;
   c->order = NEW (a, t->n_ops, int32_t, err);
   c->place = NEW (a, t->n_ops, int32_t, err);
@@ -163,7 +163,7 @@ bool order_climb (const trace *t, const climb_options *o, arena *a, op_run **run
   climbing c = { .t = t, .o = o };
   *runs = NULL;
   *n_runs = 0;
-  if (!begin (&c, a, err))
+  if (!start_climb (&c, a, err))
     return false;
   bool better = true;
   while (better && !is_over (&c)) {

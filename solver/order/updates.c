@@ -54,7 +54,7 @@ static void mark (anchoring *n, int32_t k) {
   }
 }
 
-static bool begin (anchoring *n, bool **lives, arena *a, error *err) {
+static bool start_anchors (anchoring *n, bool **lives, arena *a, error *err) {
   const trace *t = n->t;
   n->write = NEW (a, t->n_tensors, int32_t, err);
   n->any = NEW (a, t->n_tensors, int32_t, err);
@@ -101,7 +101,7 @@ bool order_updates (const trace *t, arena *a, op_run **runs, int32_t *n_runs, er
   anchoring n = { .t = t };
   bool *lives;
   int32_t *order = NEW (a, t->n_ops, int32_t, err);
-  if (!order || !begin (&n, &lives, a, err))
+  if (!order || !start_anchors (&n, &lives, a, err))
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
     n.anchor[k] = k;

@@ -301,7 +301,7 @@ static bool find_fullest (rounds *r) {
   return true;
 }
 
-static bool begin (rounds *r, error *err) {
+static bool start_rounds (rounds *r, error *err) {
   const offset_problem *p = r->p;
   r->order = NEW (r->arena, p->n_things, ranked, err);
   r->under = NEW (r->arena, p->n_things, ranked, err);
@@ -323,7 +323,7 @@ bool offsets_greedy (const offset_problem *p, int64_t limit_ticks, arena *a, off
                      error *err) {
   rounds r = { .p = p, .arena = a, .err = err, .best_bytes = INT64_MAX };
   *out = (offset_answer){ 0 };
-  if (!begin (&r, err) || !all_rounds (&r, limit_ticks))
+  if (!start_rounds (&r, err) || !all_rounds (&r, limit_ticks))
     return false;
   *out = (offset_answer){ r.best, p->n_things ? r.best_bytes : 0, r.ticks };
   return true;

@@ -72,7 +72,7 @@ static bool make_sections (exact *x, arena *a, error *err) {
   return true;
 }
 
-static bool begin (exact *x, arena *a, error *err) {
+static bool start_exact (exact *x, arena *a, error *err) {
   const offset_problem *p = x->p;
   if (!make_sections (x, a, err))
     return false;
@@ -349,7 +349,7 @@ bool offsets_exact (const offset_problem *p, int64_t limit_ticks, arena *a, offs
   *found = false;
   if (!(x.scratch = arena_new (0)))
     return error_set (err, ERR_memory, "out of memory");
-  bool ok = begin (&x, a, err);
+  bool ok = start_exact (&x, a, err);
   for (int64_t ticks = FIRST_TICKS; ok && !*found && x.ticks < limit_ticks; ticks *= LONGER)
     for (int i = 0; ok && !*found && i < N_ORDERS && x.ticks < limit_ticks; i++)
       ok = try_order (&x, orders[i], ticks, found);

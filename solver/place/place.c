@@ -121,7 +121,7 @@ static bool take (placing *p, int32_t which, int32_t h, int32_t *wanted) {
   return true;
 }
 
-static bool fresh (placing *p, int32_t which, int32_t h, int32_t count) {
+static bool hold_new (placing *p, int32_t which, int32_t h, int32_t count) {
   free_run run = { p->granules, count, -1 };
   if (count > INT32_MAX / 2 - p->granules)
     return error_set (
@@ -132,7 +132,7 @@ static bool fresh (placing *p, int32_t which, int32_t h, int32_t count) {
 }
 
 /* Granules that nobody has held yet, for the common free_list later. */
-static bool fresh_common (placing *p, int32_t which, int32_t count) {
+static bool add_common (placing *p, int32_t which, int32_t count) {
   if (count == 0)
     return true;
   first_owner *moved =
@@ -141,7 +141,7 @@ static bool fresh_common (placing *p, int32_t which, int32_t count) {
     return false;
   p->first = moved;
   p->first[p->n_first++] = (first_owner){ p->granules, which };
-  return fresh (p, which, 0, count);
+  return hold_new (p, which, 0, count);
 }
 
 /* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays.
@@ -189,8 +189,8 @@ static bool bear (placing *p, int32_t which, int64_t budget) {
   wanted -= unused;
   if (wanted > p->free_lists.at[0].granules)
     ask_to_wait (p, which, wanted - p->free_lists.at[0].granules);
-  return fresh_common (p, which, unused) && take (p, which, 0, &wanted) &&
-         fresh_common (p, which, wanted);
+  return add_common (p, which, unused) && take (p, which, 0, &wanted) &&
+         add_common (p, which, wanted);
 }
 
 static bool bury (placing *p, int32_t which) {
@@ -228,7 +228,7 @@ static bool settle_crossing (placing *p, int64_t cut) {
     p->free_lists.at[i + 1].back = p->birth[which];
     p->free_lists.at[i + 1].owner = which;
     p->home_of[which] = i + 1;
-    if (!fresh (p, which, i + 1, l->at[which].granules))
+    if (!hold_new (p, which, i + 1, l->at[which].granules))
       return false;
   }
   return true;
@@ -308,7 +308,7 @@ static bool prepare (placing *p) {
          place_begin (p->l, p->arena, p->out, p->err);
 }
 
-static void begin (placing *p) {
+static void clear_places (placing *p) {
   size_t n = (size_t)p->l->count;
   p->granules = 0;
   p->n_runs = p->n_first = 0;
@@ -319,10 +319,10 @@ static void begin (placing *p) {
 
 /* Everything but the runs in their last form. */
 static bool place_from (placing *p, int64_t cut, int64_t budget) {
-  begin (p);
+  clear_places (p);
   unroll (p, cut);
   for (int32_t i = 0; i < p->l->count; i++)
-    if (p->l->at[i].always && !fresh (p, i, 0, p->l->at[i].granules))
+    if (p->l->at[i].always && !hold_new (p, i, 0, p->l->at[i].granules))
       return false;
   if (!settle_crossing (p, cut) || !sweep (p, cut, budget))
     return false;

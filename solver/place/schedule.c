@@ -240,7 +240,8 @@ static bool is_there (const schedule_request *r, error *err) {
 }
 
 /* Units and moves, counted. */
-static bool begin (const schedule_request *r, arena *a, arena *scratch, scheduling *s, error *err) {
+static bool start_schedule (const schedule_request *r, arena *a, arena *scratch, scheduling *s,
+                            error *err) {
   assert (r->original && r->rewritten && r->device && r->options);
   assert (r->wishes || r->n_wishes == 0);
   assert (r->groups || r->n_groups == 0);
@@ -262,14 +263,15 @@ static bool begin (const schedule_request *r, arena *a, arena *scratch, scheduli
   int64_t whole = o->arena_granule_bytes ? o->arena_granule_bytes : s->granule_bytes;
   s->budget_granules = o->budget_bytes / whole * (whole / s->granule_bytes);
   s->plan = NEW (a, 1, plan, err);
-  return s->plan && schedule_write_head (s) && choose_units (s, scratch) && take_wishes (s, scratch);
+  return s->plan && schedule_write_head (s) && choose_units (s, scratch) &&
+         take_wishes (s, scratch);
 }
 
 /* *ticks grows by what finding places took. `scratch` may be `a`. */
 static plan *schedule_counted (const schedule_request *r, arena *a, arena *scratch,
                                schedule_shortage *shortage, int64_t *ticks, error *err) {
   scheduling s;
-  if (!begin (r, a, scratch, &s, err))
+  if (!start_schedule (r, a, scratch, &s, err))
     return NULL;
   s.shortage = shortage;
   bool ok = schedule_place (&s) && schedule_write (&s, scratch);
@@ -299,7 +301,7 @@ plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, i
 bool schedule_guessed (const schedule_request *r, arena *scratch, int64_t *step_ns, error *err) {
   scheduling s;
   arena_mark mark = arena_here (scratch);
-  bool ok = begin (r, scratch, scratch, &s, err) && schedule_guess (&s, step_ns);
+  bool ok = start_schedule (r, scratch, scratch, &s, err) && schedule_guess (&s, step_ns);
   arena_back (scratch, mark);
   return ok;
 }

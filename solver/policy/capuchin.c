@@ -32,7 +32,7 @@ static int most_room_first (const policy_view *v, int32_t a, int32_t b, const vo
   return (room_ns[a] < room_ns[b]) - (room_ns[a] > room_ns[b]);
 }
 
-static bool begin (capuchin *s, error *err) {
+static bool start_capuchin (capuchin *s, error *err) {
   policy_view *v = s->v;
   s->cand = NEW (v->arena, v->n_gaps, int32_t, err);
   s->done = NEW (v->arena, v->n_gaps, bool, err);
@@ -213,5 +213,5 @@ bool policy_capuchin (policy_view *v, policy_id id, const policy_values *values,
                  .out = out,
                  .recompute = values->at[POLICY_OPTION_capuchin_recompute] == 1 };
   out->feedback = values->at[POLICY_OPTION_capuchin_feedback];
-  return begin (&s, err) && choose (&s, err);
+  return start_capuchin (&s, err) && choose (&s, err);
 }

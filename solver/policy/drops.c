@@ -35,7 +35,7 @@ bool policy_can_drop (const policy_view *v, int32_t tensor, int32_t before) {
   return true;
 }
 
-static bool begin (walk *w, const policy_view *v, const policy_choice *c, error *err) {
+static bool start_walk (walk *w, const policy_view *v, const policy_choice *c, error *err) {
   remake_rule rule = {
     .trace = v->trace, .uses = &v->uses, .keeps = true, .once = true, .most_ops = v->n_ops + 1
   };
@@ -113,7 +113,7 @@ bool policy_recomputes (policy_view *v, const policy_choice *c, recompute **out,
   *out = NEW (v->arena, v->n_ops, recompute, err);
   *count = 0;
   *kept = 0;
-  if (!*out || !list_drops (v, c, &first, &next, err) || !begin (&w, v, c, err))
+  if (!*out || !list_drops (v, c, &first, &next, err) || !start_walk (&w, v, c, err))
     return false;
   for (int32_t k = 0; k < v->n_ops; k++) {
     for (int32_t i = k ? first[k - 1] : -1; i >= 0; i = next[i])

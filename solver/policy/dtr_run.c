@@ -328,7 +328,7 @@ static bool list_touched (run *r) {
   return true;
 }
 
-static bool begin (run *r) {
+static bool start_run (run *r) {
   const trace *t = r->t;
   int32_t n = t->n_tensors,
           **numbers[] = { &r->first, &r->last, &r->locks, &r->at, &r->loose, &r->until, &r->made };
@@ -376,7 +376,7 @@ bool dtr_run (const dtr_request *q, arena *a, dtr_answer *out, error *err) {
   assert (q->trace && q->uses && q->room && out);
   run r = { .q = q, .t = q->trace, .arena = a, .err = err, .out = out };
   r.step_ns = trace_total_ns (q->trace);
-  if (!begin (&r))
+  if (!start_run (&r))
     return false;
   for (int i = 0; i < MOST_RUNS; i++) {
     if (!restart (&r) || !run_step (&r))

@@ -170,7 +170,7 @@ static int64_t room (int64_t rate, int64_t ns, int32_t n_ops) {
   return bytes < most ? bytes : most;
 }
 
-static bool begin (g10 *s, error *err) {
+static bool start_g10 (g10 *s, error *err) {
   policy_view *v = s->v;
   s->res = view_residents (v, err);
   int64_t **rows[] = { &s->out_room, &s->in_room, &s->out_sum, &s->in_sum, &s->host_room };
@@ -210,7 +210,7 @@ bool policy_g10 (policy_view *v, policy_id id, const policy_values *values, poli
                 units_scale (v->budget_bytes, values->at[POLICY_OPTION_g10_line], 1000000) };
   view_gap *away = NEW (v->arena, v->n_gaps, view_gap, err);
   int32_t *places = NEW (v->arena, v->n_gaps, int32_t, err), n_taken = 0;
-  if (!away || !places || !begin (&s, err))
+  if (!away || !places || !start_g10 (&s, err))
     return false;
   int64_t latency = values->at[POLICY_OPTION_g10_latency];
   int64_t times_ppm = 2000000 + values->at[POLICY_OPTION_g10_delta];

@@ -193,7 +193,7 @@ static bool drop_others (const sack *s, policy_choice *out, error *err) {
   return true;
 }
 
-static bool begin (sack *s, error *err) {
+static bool list_items (sack *s, error *err) {
   policy_view *v = s->v;
   s->items = NEW (v->arena, v->n_tensors, int32_t, err);
   s->kept = NEW (v->arena, v->n_tensors, bool, err);
@@ -221,7 +221,7 @@ bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values,
   (void)id;
   int64_t given = values->at[POLICY_OPTION_knapsack_c];
   sack s = { .v = v, .filling = (filling)values->at[POLICY_OPTION_knapsack_solver] };
-  if (!begin (&s, err))
+  if (!list_items (&s, err))
     return false;
   int64_t best_peak = INT64_MAX, best_c = 0;
   for (int64_t c = given ? given : 1000000; c >= 0; c -= values->at[POLICY_OPTION_knapsack_step]) {

@@ -162,7 +162,7 @@ static bool untangle (const policy_view *v, policy_choice *out, error *err) {
 }
 
 /* Persistent tensors are there; the others are sorted by when they come and go. */
-static bool begin (lru *s, error *err) {
+static bool start_lru (lru *s, error *err) {
   policy_view *v = s->v;
   int32_t n = v->n_tensors;
   s->here = NEW (v->arena, n, bool, err);
@@ -193,7 +193,7 @@ bool policy_lru (policy_view *v, policy_id id, const policy_values *values, poli
     .v = v, .out = out, .ahead = (int32_t)values->at[POLICY_OPTION_lru_ahead], .used = v->pool_bytes
   };
   bool *first = NEW (v->arena, v->n_tensors, bool, err);
-  if (!first || !begin (&s, err))
+  if (!first || !start_lru (&s, err))
     return false;
   out->auto_clean = true; /* a page that was not written is not copied again */
   out->fault_ns = values->at[POLICY_OPTION_lru_fault];

@@ -167,7 +167,7 @@ static void swap_genes (genetic *s, int32_t *priority, int32_t i) {
 }
 
 /* The given order, and the others further and further from it. */
-static bool begin (genetic *s, error *err) {
+static bool first_population (genetic *s, error *err) {
   int64_t size = s->o->population;
   int32_t n = s->graph.n;
   s->now = NEW (s->a, size, individual, err);
@@ -245,7 +245,7 @@ static bool generation (genetic *s, error *err) {
 }
 
 static bool evolve (genetic *s, error *err) {
-  if (!begin (s, err))
+  if (!first_population (s, err))
     return false;
   sort (s->now, s->o->population);
   int64_t idle = 0;

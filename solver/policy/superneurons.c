@@ -31,7 +31,7 @@ static bool forks (const policy_view *v, int32_t k) {
   return false;
 }
 
-static bool begin (neurons *s, policy_view *v, policy_choice *out, error *err) {
+static bool mark_checkpoints (neurons *s, policy_view *v, policy_choice *out, error *err) {
   *s = (neurons){ .v = v, .out = out, .res = view_residents (v, err) };
   s->checkpoint = NEW (v->arena, v->n_ops, bool, err);
   s->next = NEW (v->arena, v->n_ops, int32_t, err);
@@ -151,7 +151,7 @@ bool policy_superneurons (policy_view *v, policy_id id, const policy_values *val
                           policy_choice *out, error *err) {
   (void)id;
   neurons s;
-  if (!begin (&s, v, out, err))
+  if (!mark_checkpoints (&s, v, out, err))
     return false;
   if (values->at[POLICY_OPTION_superneurons_recompute] && !drop_segments (&s, err))
     return false;

@@ -167,8 +167,8 @@ static bool drop_one (tensile *jobs, int32_t n_jobs, int32_t *job, error *err) {
                           err);
 }
 
-static bool begin (tensile *s, policy_view *v, const policy_values *values, policy_choice *out,
-                   error *err) {
+static bool start_tensile (tensile *s, policy_view *v, const policy_values *values,
+                           policy_choice *out, error *err) {
   *s = (tensile){ .v = v, .out = out, .res = view_residents (v, err) };
   s->swapped = NEW (v->arena, v->n_tensors, bool, err);
   s->dropped = NEW (v->arena, v->n_tensors, bool, err);
@@ -215,7 +215,7 @@ bool policy_tensile (policy_view *v, policy_id id, const policy_values *values, 
   (void)id;
   tensile s;
   living *live = NEW (v->arena, v->n_tensors, living, err);
-  return live && begin (&s, v, values, out, err) &&
+  return live && start_tensile (&s, v, values, out, err) &&
          rounds (&s, 1, v->budget_bytes, live, &out->note, err);
 }
 
@@ -229,7 +229,7 @@ bool policy_tensile_jobs (policy_view *views, int32_t n_jobs, int64_t memory_byt
   tensile *jobs = NEW (a, n_jobs, tensile, err);
   living *live = NEW (a, n, living, err);
   for (int32_t j = 0; jobs && live && j < n_jobs; j++)
-    if (!begin (&jobs[j], &views[j], &standard, &out[j], err))
+    if (!start_tensile (&jobs[j], &views[j], &standard, &out[j], err))
       return false;
   if (!jobs || !live || !rounds (jobs, n_jobs, memory_bytes, live, &left, err))
     return false;

@@ -17,8 +17,8 @@ typedef struct stack {
   int32_t first;         /* the first pushed gap */
 } stack;
 
-static bool begin (stack *s, policy_view *v, int64_t occupancy_ppm, int64_t floor_bytes,
-                   error *err) {
+static bool start_stack (stack *s, policy_view *v, int64_t occupancy_ppm, int64_t floor_bytes,
+                         error *err) {
   *s = (stack){ .v = v,
                 .line_bytes = units_scale (v->budget_bytes, occupancy_ppm, 1000000),
                 .floor_bytes = floor_bytes,
@@ -117,7 +117,7 @@ bool policy_tf_stack (policy_view *v, policy_id id, const policy_values *values,
                                         : POLICY_OPTION_tf_latest_occupancy];
   int64_t floor =
       values->at[oldest ? POLICY_OPTION_alvaro_earliest_floor : POLICY_OPTION_tf_latest_floor];
-  if (!begin (&s, v, occupancy, floor, err))
+  if (!start_stack (&s, v, occupancy, floor, err))
     return false;
   view_events events;
   if (!view_fb_events (v, &events, err))

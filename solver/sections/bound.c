@@ -23,7 +23,7 @@ static bool may_drop (const trace *t, const loosened *l, const solve_options *o,
 }
 
 /* The op, or the place between two, where the most has to be there in every cut. */
-static bool refuse (const trace *t, const loosened *l, const gaps *g, error *err) {
+static bool refuse_budget (const trace *t, const loosened *l, const gaps *g, error *err) {
   char budget[UNITS_TEXT], least[UNITS_TEXT];
   int32_t wall = l->of[g->floor_op] == NO_OP, k = l->of[g->floor_op + wall];
   return error_set (err, ERR_infeasible,
@@ -45,7 +45,7 @@ bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *ou
       !may_drop (t, l, o, a, &again, err))
     return false;
   if (g->floor_bytes > o->budget_bytes)
-    return refuse (t, l, g, err);
+    return refuse_budget (t, l, g, err);
   bound_options how = solve_bound_options (o);
   how.drops = o->recompute == RECOMPUTE_ONLY  ? DROPS_ONLY
               : o->recompute == RECOMPUTE_OFF ? DROPS_NONE

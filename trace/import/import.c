@@ -79,7 +79,7 @@ static void skip_mark (import_text *text) {
   }
 }
 
-static bool refuse (import_format f, const import_text *text, error *err) {
+static bool refuse_format (import_format f, const import_text *text, error *err) {
   if (f == IMPORT_nsys)
     return error_set (err, ERR_infeasible,
                       "an nsys database has durations but no tensors. Record the execution trace "
@@ -122,7 +122,7 @@ static bool import_one (import_job *job, const import_text *file, trace **out) {
   case IMPORT_intervals:
     return intervals_import (job, file, out);
   default:
-    return refuse (file->format, file, job->err);
+    return refuse_format (file->format, file, job->err);
   }
 }
 
@@ -190,7 +190,7 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
     if (texts[i].format == IMPORT_FORMATS || texts[i].format == IMPORT_nsys ||
         texts[i].format == IMPORT_trace) {
       if (job->err->code == ERR_none)
-        (void)refuse (texts[i].format, &texts[i], job->err);
+        (void)refuse_format (texts[i].format, &texts[i], job->err);
       error_in_file (job->err, read->name);
       return false;
     }

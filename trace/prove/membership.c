@@ -31,7 +31,7 @@ typedef struct membership {
   bool by_origin;
 } membership;
 
-static bool refuse (int32_t entry, error *err, const char *format, int32_t a, int32_t b) {
+static bool refuse_entry (int32_t entry, error *err, const char *format, int32_t a, int32_t b) {
   char where[32];
   snprintf (where, sizeof where, "/recompute/%d", entry);
   return error_at (err, ERR_infeasible, where, format, a, b);
@@ -49,9 +49,9 @@ static bool drops_listed (const membership *m, const recompute *r, int32_t entry
   for (int32_t i = 0; m->listed && i < r->replaces.count; i++) {
     int32_t x = r->replaces.at[i], w = last_writer (m, x, r->before);
     if (w == NO_OP || !m->listed[m->by_origin ? m->cut->ops[w].index : w])
-      return refuse (entry, err,
-                     "tensor %d is dropped, and the proof does not list op %d, which wrote it", x,
-                     w);
+      return refuse_entry (
+          entry, err, "tensor %d is dropped, and the proof does not list op %d, which wrote it", x,
+          w);
   }
   return true;
 }
@@ -75,10 +75,11 @@ static bool reads_the_living (const membership *m, const recompute *r, int32_t e
       if (t->persistent || t->pinned || list_has (&o->side, y) ||
           uses_last (&m->u, y) >= r->before || made_before (m, r, i, y))
         continue;
-      return refuse (entry, err,
-                     "the copy of op %d reads tensor %d beyond its last use; the proof is about "
-                     "plans that do not",
-                     r->ops.at[i], y);
+      return refuse_entry (
+          entry, err,
+          "the copy of op %d reads tensor %d beyond its last use; the proof is about "
+          "plans that do not",
+          r->ops.at[i], y);
     }
   }
   return true;

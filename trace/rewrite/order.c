@@ -23,7 +23,8 @@ typedef struct ordering {
 /* Sees the version that an op finds of a tensor. */
 typedef bool meet_one (ordering *o, int32_t op, int32_t nth, int32_t tensor);
 
-static bool refuse (const ordering *o, int32_t run, const char *format, long long a, long long b) {
+static bool refuse_run (const ordering *o, int32_t run, const char *format, long long a,
+                        long long b) {
   char where[32];
   snprintf (where, sizeof where, "/order/%d", 2 * run);
   return error_at (o->err, ERR_input, where, format, a, b);
@@ -37,22 +38,23 @@ static bool spread (ordering *o, const op_run *runs, int32_t n_runs) {
   for (int32_t r = 0; r < n_runs; r++) {
     const op_run *x = &runs[r];
     if (x->first < 0 || x->count < 1 || (int64_t)x->first + x->count > most)
-      return refuse (o, r, "the run of %lld ops from op %lld passes the trace's end", x->count,
-                     x->first);
+      return refuse_run (o, r, "the run of %lld ops from op %lld passes the trace's end", x->count,
+                         x->first);
     if (n + x->count > most)
-      return refuse (o, r, "the order has over %lld ops, as many as the trace; op %lld is one more",
-                     most, x->first);
+      return refuse_run (o, r,
+                         "the order has over %lld ops, as many as the trace; op %lld is one more",
+                         most, x->first);
     for (int32_t i = 0; i < x->count; i++) {
       int32_t k = x->first + i;
       if (o->place[k] >= 0)
-        return refuse (o, r, "op %lld stands in the order twice, first at place %lld", k,
-                       o->place[k]);
+        return refuse_run (o, r, "op %lld stands in the order twice, first at place %lld", k,
+                           o->place[k]);
       o->place[k] = (int32_t)n;
       o->run_of[n] = r;
       o->order[n++] = k;
     }
   }
-  return n == most || refuse (o, n_runs - 1, "the order has %lld of %lld ops", n, most);
+  return n == most || refuse_run (o, n_runs - 1, "the order has %lld of %lld ops", n, most);
 }
 
 /* ---- versions ---- */
@@ -114,9 +116,9 @@ static bool note (ordering *o, int32_t op, int32_t nth, int32_t tensor) {
 
 static bool compare (ordering *o, int32_t op, int32_t nth, int32_t tensor) {
   return o->found[o->offset[op] + nth] == o->version[tensor] ||
-         refuse (o, o->run_of[o->place[op]],
-                 "op %lld would not find tensor %lld as it is in the trace's own order", op,
-                 tensor);
+         refuse_run (o, o->run_of[o->place[op]],
+                     "op %lld would not find tensor %lld as it is in the trace's own order", op,
+                     tensor);
 }
 
 static bool is_sound (ordering *o) {

@@ -22,8 +22,8 @@ typedef struct again {
   int32_t *life; /* per old tensor: the op behind which it was to die, or NO_OP */
 } again;
 
-static bool refuse (const again *g, int32_t entry, const char *list, int32_t at, const char *format,
-                    long long a, long long b) {
+static bool refuse_entry (const again *g, int32_t entry, const char *list, int32_t at,
+                          const char *format, long long a, long long b) {
   char where[64];
   if (at >= 0)
     snprintf (where, sizeof where, "/recompute/%d/%s/%d", entry, list, at);
@@ -43,13 +43,13 @@ static bool copy_reads (again *g, int32_t entry, int32_t at, int32_t k) {
       continue;
     bool own = g->fresh_of[x] == entry;
     if (!own && list_has (&o->writes, x))
-      return refuse (g, entry, "ops", at,
-                     "a copy of op %lld would update tensor %lld in place; make it again first", k,
-                     x);
+      return refuse_entry (
+          g, entry, "ops", at,
+          "a copy of op %lld would update tensor %lld in place; make it again first", k, x);
     if ((own ? g->fresh_version[x] : g->version[x]) != want)
-      return refuse (g, entry, "ops", at,
-                     "op %lld read tensor %lld before it was written again; a copy here cannot", k,
-                     x);
+      return refuse_entry (
+          g, entry, "ops", at,
+          "op %lld read tensor %lld before it was written again; a copy here cannot", k, x);
     if (!emit_index (&g->e, EMIT_READS, own ? g->fresh[x] : g->stands_for[x]))
       return false;
   }
@@ -94,20 +94,21 @@ static bool copy_op (again *g, int32_t entry, int32_t at, int32_t k) {
 static bool replace (again *g, int32_t entry, int32_t at) {
   int32_t x = g->entries[entry].replaces.at[at];
   if (x < 0 || x >= g->t->n_tensors)
-    return refuse (g, entry, "replaces", at, "there is no tensor %lld; the last is %lld", x,
-                   g->t->n_tensors - 1);
+    return refuse_entry (g, entry, "replaces", at, "there is no tensor %lld; the last is %lld", x,
+                         g->t->n_tensors - 1);
   const tensor *old = &g->t->tensors[x];
   if (g->fresh_of[x] != entry)
-    return refuse (g, entry, "replaces", at, "tensor %lld is not written by this entry", x, 0);
+    return refuse_entry (g, entry, "replaces", at, "tensor %lld is not written by this entry", x,
+                         0);
   if (old->persistent || old->pinned)
-    return refuse (g, entry, "replaces", at, "tensor %lld is persistent or pinned", x, 0);
+    return refuse_entry (g, entry, "replaces", at, "tensor %lld is persistent or pinned", x, 0);
   if (g->fresh_version[x] != g->version[x])
-    return refuse (g, entry, "replaces", at,
-                   "tensor %lld would have version %lld, not the one that is read next", x,
-                   g->fresh_version[x]);
+    return refuse_entry (g, entry, "replaces", at,
+                         "tensor %lld would have version %lld, not the one that is read next", x,
+                         g->fresh_version[x]);
   for (int32_t i = 0; i < at; i++)
     if (g->entries[entry].replaces.at[i] == x)
-      return refuse (g, entry, "replaces", at, "tensor %lld is named twice", x, 0);
+      return refuse_entry (g, entry, "replaces", at, "tensor %lld is named twice", x, 0);
   g->e.made->tensors[g->stands_for[x]].dies_after = NO_OP;
   g->stands_for[x] = g->fresh[x];
   g->e.made->tensors[g->fresh[x]].dies_after = g->life[x]; /* mapped to its new place at the end */
@@ -117,11 +118,12 @@ static bool replace (again *g, int32_t entry, int32_t at) {
 static bool put_entry (again *g, int32_t entry) {
   const recompute *r = &g->entries[entry];
   if (r->ops.count < 1)
-    return refuse (g, entry, "ops", -1, "an entry needs at least one op", 0, 0);
+    return refuse_entry (g, entry, "ops", -1, "an entry needs at least one op", 0, 0);
   for (int32_t i = 0; i < r->ops.count; i++) {
     int32_t k = r->ops.at[i];
     if (k < 0 || k >= r->before)
-      return refuse (g, entry, "ops", i, "op %lld does not stand before op %lld", k, r->before);
+      return refuse_entry (g, entry, "ops", i, "op %lld does not stand before op %lld", k,
+                           r->before);
     if (!copy_op (g, entry, i, k))
       return false;
   }
@@ -153,14 +155,15 @@ static bool put_all (again *g) {
       if (!put_entry (g, next))
         return false;
     if (next < g->n_entries && g->entries[next].before < i)
-      return refuse (g, next, "before", -1, "entries are not sorted: op %lld is behind op %lld",
-                     g->entries[next].before, i);
+      return refuse_entry (g, next, "before", -1,
+                           "entries are not sorted: op %lld is behind op %lld",
+                           g->entries[next].before, i);
     if (!put_op (g, i))
       return false;
   }
   return next == g->n_entries ||
-         refuse (g, next, "before", -1, "there is no op %lld; the last is %lld",
-                 g->entries[next].before, g->t->n_ops - 1);
+         refuse_entry (g, next, "before", -1, "there is no op %lld; the last is %lld",
+                       g->entries[next].before, g->t->n_ops - 1);
 }
 
 /* Lives in the new order. A copy that reads a tensor late lengthens its life. */

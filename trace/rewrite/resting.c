@@ -7,7 +7,7 @@
 #include "trace/unit.h"
 #include "trace/uses.h"
 
-static bool refuse (int32_t i, error *err, int32_t x, const char *why) {
+static bool refuse_resting (int32_t i, error *err, int32_t x, const char *why) {
   char where[32];
   snprintf (where, sizeof where, "/resting/%d", i);
   return error_at (err, ERR_infeasible, where, "tensor %d %s", x, why);
@@ -27,12 +27,12 @@ bool trace_rest (const trace *t, const int32_t *resting, int32_t n_resting, aren
   for (int32_t i = 0; i < n_resting; i++) {
     int32_t x = resting[i];
     if (x < 0 || x >= t->n_tensors)
-      return refuse (i, err, x, "is not one of the trace");
+      return refuse_resting (i, err, x, "is not one of the trace");
     bool used = uses_count (&u, x) > 0;
     if (used || t->tensors[x].pinned)
-      return refuse (i, err, x, used ? "is used by an op" : "is pinned to the device");
+      return refuse_resting (i, err, x, used ? "is used by an op" : "is pinned to the device");
     if (!tensors[x].persistent)
-      return refuse (i, err, x, "does not live from step to step, or rests already");
+      return refuse_resting (i, err, x, "does not live from step to step, or rests already");
     tensors[x].persistent = false;
   }
   *made = *t;

@@ -37,7 +37,8 @@ static int64_t boundary (const cutting *c, int64_t part, int64_t parts) {
 
 /* ---- the request ---- */
 
-static bool refuse (const cutting *c, int32_t s, const char *text, int64_t value, int64_t limit) {
+static bool refuse_section (const cutting *c, int32_t s, const char *text, int64_t value,
+                            int64_t limit) {
   char where[64];
   snprintf (where, sizeof where, "/sections/%d", s);
   return error_at (c->e.err, ERR_input, where, text, (long long)value, (long long)limit);
@@ -46,18 +47,20 @@ static bool refuse (const cutting *c, int32_t s, const char *text, int64_t value
 static bool mark_section (cutting *c, int32_t s) {
   const section *x = &c->sections[s];
   if (x->first < 0 || x->first >= x->end || x->end > c->t->n_ops)
-    return refuse (c, s, "the range of ops is empty or passes op %lld of %lld", x->end,
-                   c->t->n_ops);
+    return refuse_section (c, s, "the range of ops is empty or passes op %lld of %lld", x->end,
+                           c->t->n_ops);
   if (s > 0 && x->first < c->sections[s - 1].end)
-    return refuse (c, s, "op %lld stands before the end of the section before, %lld", x->first,
-                   c->sections[s - 1].end);
+    return refuse_section (c, s, "op %lld stands before the end of the section before, %lld",
+                           x->first, c->sections[s - 1].end);
   if (x->parts < 2 || x->parts > c->t->batch)
-    return refuse (c, s, "%lld parts are not between 2 and the batch, %lld", x->parts, c->t->batch);
+    return refuse_section (c, s, "%lld parts are not between 2 and the batch, %lld", x->parts,
+                           c->t->batch);
   if (x->parts > MOST_ROWS / (x->end - x->first))
-    return refuse (c, s, "%lld parts of each op make more than %lld ops", x->parts, MOST_ROWS);
+    return refuse_section (c, s, "%lld parts of each op make more than %lld ops", x->parts,
+                           MOST_ROWS);
   for (int32_t i = x->first; i < x->end; i++) {
     if (x->parts > c->t->ops[i].parts)
-      return refuse (c, s, "op %lld runs in at most %lld parts", i, c->t->ops[i].parts);
+      return refuse_section (c, s, "op %lld runs in at most %lld parts", i, c->t->ops[i].parts);
     c->section_of[i] = s;
   }
   return true;
@@ -74,8 +77,8 @@ static bool depth_is_sound (cutting *c, int32_t s, int32_t *written) {
     for (int32_t j = 0; j < o->writes.count; j++) {
       int32_t y = o->writes.at[j];
       if (!t->tensors[y].split && written[y] == s && !list_has (&o->reads, y))
-        return refuse (c, s, "depth first: op %lld writes whole tensor %lld afresh between parts",
-                       i, y);
+        return refuse_section (
+            c, s, "depth first: op %lld writes whole tensor %lld afresh between parts", i, y);
       written[y] = s;
     }
   }
@@ -84,8 +87,8 @@ static bool depth_is_sound (cutting *c, int32_t s, int32_t *written) {
     for (int32_t j = 0; j < o->reads.count; j++) {
       int32_t y = o->reads.at[j];
       if (!t->tensors[y].split && written[y] == s && !list_has (&o->writes, y))
-        return refuse (c, s, "depth first: op %lld reads whole tensor %lld between its parts", i,
-                       y);
+        return refuse_section (
+            c, s, "depth first: op %lld reads whole tensor %lld between its parts", i, y);
     }
   }
   return true;

@@ -331,7 +331,7 @@ static bool instant (loop *l) {
   return copies_carry (l);
 }
 
-static void begin (loop *l) {
+static void reset_lanes (loop *l) {
   for (int32_t i = 0; i < l->r->n_lanes; i++) {
     sim_lane *lane = &l->r->lanes[i];
     lane->op_step = lane->op = lane->out_step = lane->out = lane->in_step = lane->in = 0;
@@ -351,7 +351,7 @@ bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context),
                     error *err) {
   loop l = { .r = r, .outs_held = r->laden };
   l.out.lane = l.in.lane = -1;
-  begin (&l);
+  reset_lanes (&l);
   for (;;) {
     if (!instant (&l))
       return error_set (err, ERR_input, "simulated time passes 2^62 ns");

@@ -167,7 +167,7 @@ static artefact sniff_artefact (const char *text, int64_t size) {
   return is_stacks (text, size) ? ARTEFACT_stacks : ARTEFACTS;
 }
 
-static bool refuse (artefact a, error *err) {
+static bool refuse_kind (artefact a, error *err) {
   if (a == ARTEFACTS)
     return true;
   return error_set (err, a == ARTEFACT_empty ? ERR_input : ERR_infeasible, "this is %s. %s",
@@ -175,10 +175,10 @@ static bool refuse (artefact a, error *err) {
 }
 
 bool artefact_refuse (const char *text, int64_t size, error *err) {
-  return refuse (sniff_artefact (text, size), err);
+  return refuse_kind (sniff_artefact (text, size), err);
 }
 
 bool artefact_refuse_table (const char *text, int64_t size, error *err) {
   slice all = { text, size < 4096 ? size : 4096, false };
-  return refuse (size > 0 ? sniff_table (all) : ARTEFACTS, err);
+  return refuse_kind (size > 0 ? sniff_table (all) : ARTEFACTS, err);
 }

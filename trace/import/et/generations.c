@@ -48,7 +48,7 @@ static bool is_own_output (const splitter *s, int32_t last, int32_t node) {
   return last >= 0 && s->mentions[last].node == node && s->mentions[last].output;
 }
 
-static bool begin (splitter *s, const mention *m, bool defined) {
+static bool open_generation (splitter *s, const mention *m, bool defined) {
   generations *g = s->out;
   g->at = arena_grow (s->job->scratch, g->at, &s->room, (int64_t)g->count + 1, sizeof *g->at,
                       s->job->err);
@@ -74,7 +74,7 @@ static bool add (splitter *s, int32_t i) {
   bool defines = fresh && !is_own_output (s, last, m->node) && !named_below (s, last, m->node);
   if (last < 0 || defines) {
     m->generation = s->out->count;
-    if (!begin (s, m, defines))
+    if (!open_generation (s, m, defines))
       return false;
   } else
     m->generation = s->mentions[last].generation;

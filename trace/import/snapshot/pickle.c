@@ -182,7 +182,7 @@ static const char *running (unsigned char op) {
   return NULL;
 }
 
-static bool refuse (const machine *m, unsigned char op) {
+static bool refuse_opcode (const machine *m, unsigned char op) {
   const char *name = running (op);
   if (name)
     return error_set (m->err, ERR_input,
@@ -257,7 +257,7 @@ static bool step (machine *m, unsigned char op) {
   case 0x8e:
     return push_text (m, 8);
   default:
-    return refuse (m, op);
+    return refuse_opcode (m, op);
   }
 }
 

@@ -258,7 +258,7 @@ static bool finish_call (dtr *d) {
   return true;
 }
 
-static void begin (dtr *d, const line *l, bool constant) {
+static void open_call (dtr *d, const line *l, bool constant) {
   d->pending = true;
   d->constant = constant;
   d->call = l->name;
@@ -277,7 +277,7 @@ static bool see_constant (dtr *d, const line *l) {
   d->results[0] = (result){ name, -1, -1 };
   d->n_results = 1;
   d->n_args = d->n_mutated = 0;
-  begin (d, l, true);
+  open_call (d, l, true);
   return true;
 }
 
@@ -336,7 +336,7 @@ static bool see_release (dtr *d, const line *l) {
 
 static bool see_line (dtr *d, const line *l) {
   if (slice_is (l->kind, "CALL") || slice_is (l->kind, "MUTATE")) {
-    begin (d, l, false);
+    open_call (d, l, false);
     return true;
   }
   if (slice_is (l->kind, "CONSTANT"))
