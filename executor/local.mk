@@ -135,6 +135,7 @@ EXTRA_DIST += \
   executor/torch/ferry_torch/follow.py \
   executor/torch/ferry_torch/follower.py \
   executor/torch/ferry_torch/held.py \
+  executor/torch/ferry_torch/integrations.py \
   executor/torch/ferry_torch/joint.py \
   executor/torch/ferry_torch/lanes.py \
   executor/torch/ferry_torch/memory.py \

@@ -313,6 +313,7 @@ EXTRA_DIST += \
   $(rules_under_test) \
   $(scripts_under_test) \
   tests/torch/compile_claims.py \
+  tests/torch/home_claims.py \
   tests/torch/lean.py \
   tests/torch/lean_claims.py \
   tests/torch/python.bash \

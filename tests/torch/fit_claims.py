@@ -158,8 +158,28 @@ def test_steps_that_say_nothing_are_told_of(folder):
         assert len(said) == 1 and f"{min(steps, 10)} steps" in said[0] and "was not called" in said[0], said
 
 
-def test_a_closure_is_refused_before_it_is_called(folder):
-    job, ran = Job(Cnn, OPTIMIZERS["sgd"], pictures(20, 10)), []
+class Closed(Job):
+    """The optimizer calls the model and the way back."""
+
+    def step(self, number):
+        x, y = self.batches(number)
+
+        def closure():
+            self.optimizer.zero_grad(set_to_none=True)
+            loss = self.loss(self.model(x), y)
+            loss.backward()
+            return loss
+        torch.manual_seed(number)
+        self.losses.append(self.optimizer.step(closure).item())
+
+
+def test_a_step_with_a_closure_is_followed(folder):
+    report = both(lambda: Closed(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 20).report
+    assert report.steps == 17 and report.out_bytes > 0 and report.unmatched == 0, report.text()
+
+
+def test_a_closure_that_may_be_called_again_is_refused_before_it_is_called(folder):
+    job, ran = Job(Cnn, torch.optim.LBFGS, pictures(20, 10)), []
     with ferry_torch.fit(job.model, job.optimizer, "85%", say=lambda text: None):
         refused(lambda: job.optimizer.step(lambda: ran.append(1)), "closure")
         refused(lambda: job.optimizer.step(closure=lambda: ran.append(1)), "closure")

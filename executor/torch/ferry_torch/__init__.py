@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PyTorch and ferry: record a training step, follow a plan."""
-from . import floor
+from . import floor, integrations
 from .batches import max_batch
 from .errors import Refused
 from .fit import fit
@@ -9,7 +9,7 @@ from .record import record
 from .spill import spilled
 from .timing import timed
 
-__all__ = ["Refused", "backend", "fit", "follow", "max_batch", "record", "spilled", "timed"]
+__all__ = ["Refused", "backend", "fit", "follow", "integrations", "max_batch", "record", "spilled", "timed"]
 
 
 def backend(*arguments, **options):

@@ -37,8 +37,8 @@ PATIENCE = 10  # so many steps may say nothing before that is said
 class Fit:
     """Counts the optimizer's steps: one that takes the least memory, one timed, one recorded, then the plan."""
 
-    def __init__(self, model, optimizer, budget, card, folder, say, options=()):
-        self.model, self.optimizer = model, optimizer
+    def __init__(self, model, optimizer, budget, card, folder, say, options=(), method="forward"):
+        self.model, self.optimizer, self.method = model, optimizer, method
         self.budget, self.most = to_plan(device_of(model), budget), bytes_of(budget)
         self.card, self.folder, self.say, self.options = card, folder, say, options
         self.room, self.packer, self.hooks = Room(), None, contextlib.ExitStack()
@@ -58,13 +58,13 @@ class Fit:
     def watch(self):
         """From now on each call of the model passes here. What is begun in it wraps the model's
         forward again, and is in place for this very call."""
-        self.inner, self.inside, check = self.model.forward, False, this_thread()
+        self.inner, self.inside, check = getattr(self.model, self.method), False, this_thread()
 
         def forward(*arguments, **options):
             if torch.is_grad_enabled():
                 check()
             begun = not self.inside and torch.is_grad_enabled() and self.before_forward([arguments, options])
-            how, outer, self.inside = self.model.forward if begun else self.inner, self.inside, True
+            how, outer, self.inside = getattr(self.model, self.method) if begun else self.inner, self.inside, True
             try:
                 return how(*arguments, **options)
             except BaseException as why:
@@ -72,7 +72,7 @@ class Fit:
                 raise
             finally:
                 self.inside = outer
-        return Called(self.model, "forward", forward)
+        return Called(self.model, self.method, forward)
 
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded?"""
@@ -81,7 +81,8 @@ class Fit:
         self.ran, self.inputs = True, (*self.inputs, signature(inputs))[:PASSES]
         if self.steps != LEAVE_STEPS or self.recording is not None:
             return False
-        self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room)
+        self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room,
+                                   method=self.method)
         self.packer = self.recording
         self.stack.enter_context(self.recording.run(hooks=False))
         self.stack.callback(self.counted().undo)
@@ -108,11 +109,15 @@ class Fit:
         if self.recording is None and updates.in_pieces(self.optimizer):
             inner = functools.partial(updates.step_in_pieces, self.optimizer)
 
-        def step(*arguments, **options):
-            updates.refuse_closure(arguments[0] if arguments else options.get("closure"), "followed")
-            result = inner(*arguments, **options)
+        def step(closure=None):
+            before = self.recording
+            loss = updates.run_closure(self.optimizer, closure)
+            if self.recording is not before:  # it began in the closure
+                self.optimizer.step()
+                return loss
+            inner()
             self.after_step()
-            return result
+            return loss
         return Wrapped(self.optimizer, step)
 
     def after_step(self):
@@ -136,7 +141,8 @@ class Fit:
         self.learn()
         if self.steps > LEAVE_STEPS:
             self.plan()
-            self.run = self.stack.enter_context(followed(self.path("plan.json"), self.model, self.optimizer))
+            self.run = self.stack.enter_context(followed(self.path("plan.json"), self.model, self.optimizer,
+                                                         method=self.method))
         self.began = now(self.place)
 
     def lacks(self):
@@ -213,13 +219,14 @@ def say_on_stderr(text):
 
 
 @contextlib.contextmanager
-def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, recompute="off"):
+def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, recompute="off", method="forward"):
     """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). Of the first step
     all that autograd saves is on the host; the second is timed, the third recorded, with as much of that on the device
     as there is room for; all others follow the plan; at the end it says what it expected and what
     it saw. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
     FERRY_SERVER, is the address of a `ferry serve` that plans instead of this machine. `recompute` may
-    be "auto" or "cheap": then some tensors are made again instead of carried."""
+    be "auto" or "cheap": then some tensors are made again instead of carried. `method` names what of the model the
+    program calls, if it is not the model itself."""
     require_budget(budget)
     require_own(model, optimizer)
     refuse_compiled(model)
@@ -230,7 +237,7 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
     with contextlib.ExitStack() as stack:
         stack.enter_context(alone())
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ferry-"))
-        run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options)
+        run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options, method)
         stack.callback(run.say_report)
         stack.callback(run.counted().undo)
         stack.callback(run.watch().undo)

@@ -48,7 +48,7 @@ class Run:
         self.report, self.follower = report, follower
 
 
-def hook(follower, model, stack):
+def hook(follower, model, method, stack):
     """Everything that the plan is followed through; the stack takes it off again."""
     if follower.early is not None:
         stack.callback(follower.early.undo)
@@ -58,8 +58,8 @@ def hook(follower, model, stack):
         for owner in (model, follower.optimizer):
             stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
         stack.callback(Whole(follower.bring_whole).undo)
-    around_all(follower, model, stack)
-    stack.callback(Inside(model, follower.around_root).undo)
+    around_all(follower, model, method, stack)
+    stack.callback(Inside(model, method, follower.around_root).undo)
     stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
     stack.callback(follower.outside.end)
     if follower.everywhere:
@@ -75,7 +75,7 @@ def follow(path, model, optimizer, trace=None, enforce=True):
 
 
 @contextlib.contextmanager
-def followed(path, model, optimizer, trace=None, enforce=True):
+def followed(path, model, optimizer, trace=None, enforce=True, method="forward"):
     refuse_compiled(model)
     refuse_script(model)
     plan = plans.load(path, trace)
@@ -95,5 +95,5 @@ def followed(path, model, optimizer, trace=None, enforce=True):
         stack.callback(arena.close)
         follower = Follower(model, optimizer, plan, lanes, arena, report)
         stack.callback(follower.bring_all)
-        hook(follower, model, stack)
+        hook(follower, model, method, stack)
         yield Run(report, follower)

@@ -436,7 +436,7 @@ class Follower:
         slot.until = uses[at] if at < len(uses) else len(self.plan.ops)
 
     def step(self, closure=None):
-        updates.refuse_closure(closure, "followed")
+        loss = updates.run_closure(self.optimizer, closure)
         self.outside.end()
         self.running.clear()  # of modules that raised something
         self.leave_delayed()
@@ -453,6 +453,7 @@ class Follower:
         self.report.extra_bytes = self.arena.extra
         self.report.step_ended()
         self.outside.begin()
+        return loss
 
     def step_each(self):
         found = updates.with_gradients(self.optimizer)

@@ -179,14 +179,14 @@ class Called(Replaced):
 
 
 class Inside(Called):
-    """`model.forward` of this one object inside `around(inputs)`, for a while."""
+    """A method of this one object, mostly `forward`, inside `around(inputs)`, for a while."""
 
-    def __init__(self, model, around):
-        inner, check = model.forward, this_thread()
+    def __init__(self, model, method, around):
+        inner, check = getattr(model, method), this_thread()
 
         def forward(*arguments, **options):
             if torch.is_grad_enabled():
                 check()
             with around([arguments, options]):
                 return inner(*arguments, **options)
-        super().__init__(model, "forward", forward)
+        super().__init__(model, method, forward)

@@ -52,11 +52,12 @@ class CallSeen:
 class Recording:
     """One step, while it runs."""
 
-    def __init__(self, model, optimizer, device, order=None, step_ns=None, room=None):
+    def __init__(self, model, optimizer, device, order=None, step_ns=None, room=None, method="forward"):
         if order not in (None, "updates"):
             raise Refused(f"order is \"updates\" or nothing, not {order!r}")
         refuse_script(model)
         self.model, self.optimizer, self.order, self.early = model, optimizer, order, None
+        self.method = method  # of the model, whose calls a step is made of
         if step_ns is not None and device is not None:
             raise Refused("the times are a card's: what a step takes here says nothing of them")
         self.step_ns, self.room = step_ns, room
@@ -85,7 +86,7 @@ class Recording:
         self.know_all()
         self.stack = Stack(self.model, self.begin_call, self.end_call)
         stack.callback(self.stack.undo)
-        stack.callback(Inside(self.model, self.around_root).undo)
+        stack.callback(Inside(self.model, self.method, self.around_root).undo)
         if self.optimizer is not None:
             wrapped = updates.Wrapped(self.optimizer, self.step)
             stack.callback(wrapped.undo)
@@ -251,7 +252,7 @@ class Recording:
     # ---- the optimizer ----
 
     def step(self, closure=None):
-        updates.refuse_closure(closure, "recorded")
+        loss = updates.run_closure(self.optimizer, closure)
         r, before = self.recorder, self.recorder.phase
         r.phase, self.back_place = "update", ""
         with updates.Hooks(self.optimizer):
@@ -264,6 +265,7 @@ class Recording:
             else:
                 self.step_each()
         r.phase = before if before == "other" else "other"
+        return loss
 
     def step_each(self):
         for group, p in updates.with_gradients(self.optimizer):

@@ -103,9 +103,15 @@ def with_gradients(optimizer):
                 yield group, p
 
 
-def refuse_closure(closure, what):
-    if closure is not None:
-        raise Refused(f"a step with a closure runs the model again; it cannot be {what}")
+def run_closure(optimizer, closure):
+    """torch's optimizers call it once, before all else. Others may call it again, after they have changed weights."""
+    if closure is None:
+        return None
+    if type(optimizer) not in ALONE:
+        raise Refused(f"{type(optimizer).__name__} may call its closure more than once in a step, which ferry cannot "
+                      "follow; call the model and backward before a step without a closure")
+    with torch.enable_grad():
+        return closure()
 
 
 def in_pieces(optimizer):
@@ -119,11 +125,12 @@ def each_by_itself(updates):
 
 
 def step_in_pieces(optimizer, closure=None, pieces=each_by_itself):
-    refuse_closure(closure, "followed")
+    loss = run_closure(optimizer, closure)
     with Hooks(optimizer):
         for group, parameters in pieces(with_gradients(optimizer)):
             step_of(optimizer, group, *parameters)
     count_step(optimizer)
+    return loss
 
 
 def positions_of(model, plan):

@@ -71,9 +71,9 @@ def choose(plan, wanted):
 class Around:
     """Stands for the `forward` of one module. Its calls in a step are counted, as the recorder counted them."""
 
-    def __init__(self, follower, module, calls, owns):
+    def __init__(self, follower, module, method, calls, owns):
         self.follower, self.module, self.calls, self.owns = follower, module, calls, owns
-        self.inner, self.step, self.count = module.forward, -1, 0
+        self.inner, self.step, self.count = getattr(module, method), -1, 0
 
     def call(self):
         """The trace's row of this call, if there is something to do in it."""
@@ -121,8 +121,8 @@ class Around:
         return out
 
 
-def around_all(follower, model, stack):
-    """Everything that is to be done around modules; the stack takes it off again."""
+def around_all(follower, model, method, stack):
+    """Everything that is to be done around modules, and around this method of the model; the stack takes it off again."""
     calls = {}
     for call in follower.calls:
         calls.setdefault(call.module, []).append(call if call.hooked or call.makes else None)
@@ -130,5 +130,6 @@ def around_all(follower, model, stack):
         owns = any(p is not None and follower.known.find(storage_of(p)) for p in module._parameters.values())
         rows = calls.get(name, [])
         if owns or any(row is not None for row in rows):
-            around = Around(follower, module, rows, owns)
-            stack.callback(Called(module, "forward", around).undo)
+            called = "forward" if name else method
+            around = Around(follower, module, called, rows, owns)
+            stack.callback(Called(module, called, around).undo)
