@@ -48,9 +48,9 @@ class Follower:
         self.model, self.optimizer, self.plan = model, optimizer, plan
         self.lanes, self.arena, self.report = lanes, arena, report
         self.packs = plan.events("pack")
-        self.back_at = {}  # of each pack, the position at which it is asked for first
+        self.back_at = {}  # of each pack, the positions at which it is asked for: several where a graph is walked again
         for (at, _), n in zip(plan.events("unpack"), plan.unpacked):
-            self.back_at.setdefault(n, at)
+            self.back_at.setdefault(n, []).append(at)
         self.pack_positions = [at for at, _ in self.packs]
         self.pack_content = plan.contents()
         self.last_content = {t: c for (_, t), c in zip(self.packs, self.pack_content)}
@@ -80,7 +80,7 @@ class Follower:
         self.quiet = [n not in wanted and not self.everywhere for n in range(len(self.packs))]
         self.calls = choose(self.plan, wanted)
         seen = [n for n, quiet in enumerate(self.quiet) if not quiet]
-        self.valve.hooks = sorted({self.packs[n][0] for n in seen} | {self.back_at[n] for n in seen if n in self.back_at})
+        self.valve.hooks = sorted({at for n in seen for at in (self.packs[n][0], *self.back_at.get(n, ()))})
 
     def find_standing(self):
         """Weights and optimizer state that the plan moves."""
@@ -134,6 +134,7 @@ class Follower:
         self.number = getattr(self, "number", 0) + 1
         self.reached = -1  # the last position
         self.contents, self.lost, self.ended = {}, False, False
+        self.asked = {}  # how often for each pack that is asked for more than once
         self.unfinished = {}  # packs of storages of which other parts are still written
         self.leaving = []  # copies out that hold their source: number in the plan's order, slot
         self.undropped = []  # to be dropped once all is there to make them again
@@ -395,8 +396,13 @@ class Follower:
     def meet_unpack(self, order):
         """A graph of a step before says nothing of this one."""
         number, order = order
-        if number == self.number and order in self.back_at:
-            self.reach(self.back_at[order])
+        if number != self.number or order not in self.back_at:
+            return
+        places = self.back_at[order]
+        if len(places) == 1:
+            return self.reach(places[0])
+        times = self.asked[order] = self.asked.get(order, 0) + 1
+        self.reach(places[min(times, len(places)) - 1])
 
     # ---- modules and the optimizer ----
 

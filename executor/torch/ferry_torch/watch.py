@@ -35,8 +35,10 @@ def told_by(plan, moments):
     """The packs that are looked at: what leaves, and of each moment the first pack, or else unpack, from there on."""
     packs, unpacks = plan.events("pack"), plan.events("unpack")
     wanted = {n for n, (_, t) in enumerate(packs) if t in plan.comes}
-    events = sorted([(at, n) for n, (at, _) in enumerate(packs)] +
-                    [(at, n) for (at, _), n in zip(unpacks, plan.unpacked) if n >= 0])
+    inside = {n for row in plan.calls for n in range(row[1], row[2])}  # what a loss saves is seen by no hook
+    events = [(at, n) for n, (at, _) in enumerate(packs)] + [(at, n) for (at, _), n in zip(unpacks, plan.unpacked)]
+    events = [(at, n) for at, n in events if n in inside]
+    events.sort(key=lambda event: event[0])  # before one op they keep their order
     at = 0
     for moment in sorted(set(moments)):
         while at < len(events) and events[at][0] < moment:
