@@ -318,6 +318,7 @@ EXTRA_DIST += \
   tests/torch/lean_claims.py \
   tests/torch/python.bash \
   tests/torch/updates_claims.py \
+  tests/torch/used_claims.py \
   tests/walk.py
 EXTRA_DIST += \
   tests/README.md \

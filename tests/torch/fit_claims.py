@@ -247,7 +247,7 @@ def test_what_cannot_be_is_said_at_once(folder):
         refused(lambda: fitted(job, budget), "a number of bytes")
     refused(lambda: fitted(job, optimizer=other.optimizer), "updates the model's weights")
     with ferry_torch.fit(other.model, other.optimizer, "85%"):
-        refused(lambda: fitted(job), "one at a time")
+        refused(lambda: fitted(job), "one block at a time")
     for place in ("none/step.json", "."):
         refused(lambda: ferry_torch.record(os.path.join(folder, place), job.model).__enter__(), "cannot be written")
     with open(os.path.join(folder, "plan.json"), "w") as file:

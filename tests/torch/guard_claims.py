@@ -11,7 +11,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "../../executor/torch/ferry_torch")
 OURS = ("ferry_torch", "common", "nets", "known_nets", "follow_claims", "trap_claims", "early_claims",
-        "updates_claims", "again_claims", "record_claims", "outside_claims", "fit_claims")
+        "updates_claims", "again_claims", "record_claims", "outside_claims", "fit_claims",
+        "home_claims", "used_claims")
 
 LATER = '''        class Later(Done):
             def wait(self):
@@ -66,7 +67,7 @@ GUARDS = {
         ("        stack.callback(follower.bring_all)\n", "")),
     "only_known_optimizers_are_taken_apart": (
         "trap_claims.test_unknown_optimizers_keep_their_state", "updates.py",
-        ("type(optimizer) in ALONE", "isinstance(optimizer, ALONE)")),
+        ("type(one) in ALONE", "isinstance(one, ALONE)")),
     "the_old_weight_is_waited_for": (
         "early_claims.test_an_update_waits_for_the_last_use_of_the_old_weight", "early.py",
         ("if self.is_kept(parameter):", "if False:")),
@@ -115,6 +116,16 @@ GUARDS = {
     "inputs_by_name_are_looked_at": (
         "follow_claims.test_inputs_by_name_are_a_batch_too", "modules.py",
         ("around([arguments, options])", "around(arguments)")),
+    "what_a_loss_saves_tells_nothing": (
+        "follow_claims.test_double_backward", "watch.py", (" if n in inside]", "]")),
+    "a_graph_that_is_walked_again_says_where_it_is": (
+        "follow_claims.test_double_backward", "follower.py", ("places[min(times, len(places)) - 1]", "places[0]")),
+    "memory_of_a_file_is_replaced": (
+        "used_claims.test_what_was_learned_is_kept_in_a_checkpoint", "follower.py",
+        ("            tensor.data = tensor.clone()\n", "")),
+    "a_step_is_every_optimizers": (
+        "used_claims.test_two_models_and_two_optimizers", "updates.py",
+        ("        if len(self.stepped) < self.most:\n            return False\n", "")),
     "marks_are_told_apart_by_order": (
         "record_claims.test_the_peak_is_the_allocators", "memory.py",
         ("most = max(most, now)", "most += abs(size)")),

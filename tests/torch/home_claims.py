@@ -115,19 +115,25 @@ def test_a_trainer_of_lightning(folder):
         def configure_optimizers(self):
             return torch.optim.Adam(self.parameters(), 1e-3)
 
-    def train(budget, how):
+    def train(budget, how, steps=STEPS, path=None):
         torch.manual_seed(1)
         model = Net()
         callbacks = [integrations.lightning(budget, say=quietly)] if budget else []
-        trainer = lightning.Trainer(max_steps=STEPS, accelerator="cpu", callbacks=callbacks, logger=False,
+        trainer = lightning.Trainer(max_steps=steps, accelerator="cpu", callbacks=callbacks, logger=False,
                                     enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
                                     **how)
         torch.manual_seed(2)
-        trainer.fit(model, DataLoader(Rows(pictures(20, 10), count=16 * STEPS), 8))
+        trainer.fit(model, DataLoader(Rows(pictures(20, 10), count=16 * STEPS), 8), ckpt_path=path, weights_only=True)
         assert "training_step" not in model.__dict__
+        trainer.save_checkpoint(os.path.join(folder, f"{bool(budget)}.ckpt"))
         return weights(model), callbacks and callbacks[0].report
+
+    def resumed(budget, how):
+        train(budget, how, 8)
+        return train(budget, how, path=os.path.join(folder, f"{bool(budget)}.ckpt"))
     for how in ({}, {"gradient_clip_val": 0.5, "accumulate_grad_batches": 2}, {"precision": "bf16-mixed"}):
         require_followed(twice(train, how))
+    require_followed(twice(resumed, {}), STEPS - 8)  # the plan is in the checkpoint
 
 
 @needs("accelerate")

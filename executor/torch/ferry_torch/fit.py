@@ -5,8 +5,9 @@
         for batch in loader:
             step(batch)
 """
+import base64
 import contextlib
-import functools
+import gzip
 import json
 import os
 import sys
@@ -19,13 +20,12 @@ from . import trace as traces
 from .card import bytes_of, left_beside, require_budget, this_card, to_plan
 from .errors import Refused
 from .follow import followed
-from .modules import (Called, alone, device_of, in_backward, is_early_stop, refuse_compiled, refuse_script, signature,
-                      this_thread)
+from .modules import (Called, alone, device_of, in_backward, is_early_stop, one_of, refuse_compiled, refuse_script,
+                      roots_of, signature, this_thread)
 from .record import Recording
 from .report import bytes_text, time_text
 from .spill import Room, Spill
 from .timing import now
-from .updates import Wrapped
 from .writer import finish
 
 ALL = 1 << 62  # bytes
@@ -47,6 +47,8 @@ class Fit:
         self.ran = self.spoiled = False  # in this step: was the model called, was anything raised
         self.inputs, self.met = (), []  # signatures of all passes of this step; of each step that was whole
         self.missed, self.why = 0, ""  # steps that were not learned from, and what the last one lacked
+        self.kept = {}
+        self.round, self.inside = updates.Round(optimizer), False  # inside: of a call of the model
 
     @property
     def report(self):
@@ -55,16 +57,16 @@ class Fit:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def watch(self):
+    def watch(self, model):
         """From now on each call of the model passes here. What is begun in it wraps the model's
         forward again, and is in place for this very call."""
-        self.inner, self.inside, check = getattr(self.model, self.method), False, this_thread()
+        inner, check = getattr(model, self.method), this_thread()
 
         def forward(*arguments, **options):
             if torch.is_grad_enabled():
                 check()
             begun = not self.inside and torch.is_grad_enabled() and self.before_forward([arguments, options])
-            how, outer, self.inside = getattr(self.model, self.method) if begun else self.inner, self.inside, True
+            how, outer, self.inside = getattr(model, self.method) if begun else inner, self.inside, True
             try:
                 return how(*arguments, **options)
             except BaseException as why:
@@ -72,7 +74,7 @@ class Fit:
                 raise
             finally:
                 self.inside = outer
-        return Called(self.model, self.method, forward)
+        return Called(model, self.method, forward)
 
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded?"""
@@ -85,7 +87,7 @@ class Fit:
                                    method=self.method)
         self.packer = self.recording
         self.stack.enter_context(self.recording.run(hooks=False))
-        self.stack.callback(self.counted().undo)
+        self.count(self.stack)
         return True
 
     def learn(self):
@@ -103,22 +105,24 @@ class Fit:
         packer, saved = packed
         return packer.unpack(saved)
 
-    def counted(self):
-        """The optimizer's step as it is now, with a look at where we are behind it."""
-        inner = self.optimizer.step
-        if self.recording is None and updates.in_pieces(self.optimizer):
-            inner = functools.partial(updates.step_in_pieces, self.optimizer)
+    def count(self, stack):
+        """Each optimizer's step as it is now, with a look at where we are behind it."""
+        inner = {id(one): one.step for one in updates.each(self.optimizer)}
 
-        def step(closure=None):
+        def step(optimizer, closure=None):
             before = self.recording
-            loss = updates.run_closure(self.optimizer, closure)
+            loss = updates.run_closure(optimizer, closure)
             if self.recording is not before:  # it began in the closure
-                self.optimizer.step()
+                optimizer.step()
                 return loss
-            inner()
-            self.after_step()
+            if before is None and updates.in_pieces(optimizer):
+                updates.step_in_pieces(optimizer)
+            else:
+                inner[id(optimizer)]()
+            if self.round.is_over(optimizer):
+                self.after_step()
             return loss
-        return Wrapped(self.optimizer, step)
+        updates.wrap(self.optimizer, step, stack)
 
     def after_step(self):
         if self.steps > LEAVE_STEPS:
@@ -140,10 +144,15 @@ class Fit:
             self.room.sent = self.room.ns = 0
         self.learn()
         if self.steps > LEAVE_STEPS:
-            self.plan()
-            self.run = self.stack.enter_context(followed(self.path("plan.json"), self.model, self.optimizer,
-                                                         method=self.method))
+            self.follow()
         self.began = now(self.place)
+
+    def follow(self, plans=True):
+        if plans:
+            self.plan()
+        self.run = self.stack.enter_context(followed(self.path("plan.json"), self.model, self.optimizer,
+                                                     method=self.method))
+        self.kept = {**KEPT, "budget": self.budget, **packed(self.folder)}
 
     def lacks(self):
         """Why the step is none to learn from, if it is not."""
@@ -176,6 +185,25 @@ class Fit:
         self.stack.close()
         self.hooks.close()
 
+    # ---- kept from run to run ----
+
+    def state_dict(self):
+        """What was learned, for a checkpoint: the trace and the plan. Nothing before there is a plan."""
+        return self.kept
+
+    def load_state_dict(self, state):
+        """What another run has learned of the same step. The optimizer must have its state by now."""
+        if not state:
+            return
+        if any(state.get(key) != value for key, value in KEPT.items()):
+            raise Refused("this is not what the state_dict of a fit gave")
+        if self.run is not None or self.ran or self.missed or self.steps:
+            raise Refused("load_state_dict comes before the first step of a fit")
+        unpack_into(self.folder, state)
+        self.hooks.close()
+        self.steps = LEAVE_STEPS + 1
+        self.follow(state["budget"] != self.budget)
+
     def say_missed(self):
         self.say(f"ferry: no plan yet, as {self.missed} steps were not learned from; in the last one {self.why}")
 
@@ -207,9 +235,31 @@ class Fit:
                  f"a limit; {bytes_text(expected['host_peak_bytes'])} of the host's memory")
 
 
+KEPT = {"format": "ferry-run/1"}
+
+
+def packed(folder):
+    """The trace and the plan, as texts that any checkpoint takes."""
+    found = {}
+    for name in ("trace", "plan"):
+        with open(os.path.join(folder, FILES[name]), "rb") as file:
+            found[name] = base64.b64encode(gzip.compress(file.read(), mtime=0)).decode()
+    return found
+
+
+def unpack_into(folder, state):
+    for name in ("trace", "plan"):
+        with open(os.path.join(folder, FILES[name]), "wb") as file:
+            file.write(gzip.decompress(base64.b64decode(state[name])))
+
+
+FILES = {"trace": "step.json", "plan": "plan.json"}
+
+
 def require_own(model, optimizer):
     own = {id(p) for p in model.parameters()}
-    if optimizer is None or own and not any(id(p) in own for p in updates.parameters_of(optimizer)):
+    if not updates.each(optimizer) or own and not all(any(id(p) in own for p in updates.parameters_of(one))
+                                                      for one in updates.each(optimizer)):
         raise Refused("fit counts the steps of the optimizer that updates the model's weights, and this one does not; "
                       "`record` needs none")
 
@@ -223,11 +273,12 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
     """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). Of the first step
     all that autograd saves is on the host; the second is timed, the third recorded, with as much of that on the device
     as there is room for; all others follow the plan; at the end it says what it expected and what
-    it saw. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
+    it saw. Several models and optimizers are lists; a step is over when each optimizer has taken one. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
     FERRY_SERVER, is the address of a `ferry serve` that plans instead of this machine. `recompute` may
     be "auto" or "cheap": then some tensors are made again instead of carried. `method` names what of the model the
     program calls, if it is not the model itself."""
     require_budget(budget)
+    model = one_of(model)
     require_own(model, optimizer)
     refuse_compiled(model)
     refuse_script(model)
@@ -239,8 +290,9 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ferry-"))
         run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options, method)
         stack.callback(run.say_report)
-        stack.callback(run.counted().undo)
-        stack.callback(run.watch().undo)
+        run.count(stack)
+        for root in roots_of(model):
+            stack.callback(run.watch(root).undo)
         stack.callback(run.end)
         run.learn()
         yield run

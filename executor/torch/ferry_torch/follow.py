@@ -17,7 +17,7 @@ from . import updates
 from .arena import Arena
 from .card import to_enforce
 from .follower import Follower
-from .modules import Called, Inside, alone, device_of, refuse_compiled, refuse_script
+from .modules import Called, alone, device_of, inside_all, one_of, refuse_compiled, refuse_script, roots_of
 from .outside import Before, Whole
 from .pieces import Pieces
 from .report import Report
@@ -55,12 +55,12 @@ def hook(follower, model, method, stack):
     if follower.standing:
         back = follower.outside.behind(torch.autograd.backward)
         stack.callback(Called(torch.autograd, "backward", back).undo)
-        for owner in (model, follower.optimizer):
+        for owner in (*roots_of(model), *updates.each(follower.optimizer)):
             stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
         stack.callback(Whole(follower.bring_whole).undo)
     around_all(follower, model, method, stack)
-    stack.callback(Inside(model, method, follower.around_root).undo)
-    stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
+    inside_all(model, method, follower.around_root, stack)
+    updates.wrap(follower.optimizer, follower.step, stack)
     stack.callback(follower.outside.end)
     if follower.everywhere:
         stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))
@@ -70,7 +70,7 @@ def hook(follower, model, method, stack):
 def follow(path, model, optimizer, trace=None, enforce=True):
     """Runs the steps in it by the plan at `path`. The trace that the plan is for is looked for
     beside it, unless it is given. Outside everything is on the device again."""
-    with alone(), followed(path, model, optimizer, trace, enforce) as run:
+    with alone(), followed(path, one_of(model), optimizer, trace, enforce) as run:
         yield run
 
 
@@ -79,15 +79,15 @@ def followed(path, model, optimizer, trace=None, enforce=True, method="forward")
     refuse_compiled(model)
     refuse_script(model)
     plan = plans.load(path, trace)
+    plans.require_model(plan, model)
     device = device_of(model)
     report = Report(plan, device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(enforced(device, to_enforce(plan.budget) if enforce else 0))
         if not plan.moves and not plan.entries and not plan.moves_updates():
-            if optimizer is not None and updates.in_pieces(optimizer):
+            if any(map(updates.in_pieces, updates.each(optimizer))):
                 pieces = Pieces(plan, updates.positions_of(model, plan)).of
-                step = functools.partial(updates.step_in_pieces, optimizer, pieces=pieces)
-                stack.callback(updates.Wrapped(optimizer, step).undo)
+                updates.wrap(optimizer, functools.partial(updates.step_in_pieces, pieces=pieces), stack)
             yield Run(report, None)
             return
         lanes = all_lanes.choose(device)

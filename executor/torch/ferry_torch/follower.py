@@ -68,6 +68,7 @@ class Follower:
         self.choose_calls()
         self.number, self.inside, self.more = 0, 0, 0  # the step; calls of the model that run; hooks that are on beside those of calls
         self.running = {}  # by thread: modules, each with the weights that it owns
+        self.round = updates.Round(optimizer)
         self.pieces = Pieces(plan, self.update_at, [row[0] for row in self.actions])
         self.start_step()
         self.ended = True  # what is packed before the model is called is no part of a step
@@ -97,6 +98,10 @@ class Follower:
                           "before, so that the optimizer has its state")
 
     def stand(self, index, name, tensor):
+        if not storage_of(tensor).resizable():  # it was loaded from a file, and lies in a part of that
+            if isinstance(tensor, torch.nn.Parameter):
+                raise Refused(f"{name} lies in memory that torch cannot give up; load it without assign=True and mmap=True")
+            tensor.data = tensor.clone()
         size = storage_of(tensor).nbytes()
         if size != self.plan.tensors[index]["bytes"]:
             raise Refused(f"{name} has {size} bytes, and {self.plan.tensors[index]['bytes']} in the "
@@ -441,39 +446,43 @@ class Follower:
         at = (bisect.bisect_right if done else bisect.bisect_left)(uses, self.reached)
         slot.until = uses[at] if at < len(uses) else len(self.plan.ops)
 
-    def step(self, closure=None):
-        loss = updates.run_closure(self.optimizer, closure)
+    def step(self, optimizer, closure=None):
+        loss = updates.run_closure(optimizer, closure)
         self.outside.end()
         self.running.clear()  # of modules that raised something
         self.leave_delayed()
-        with updates.Hooks(self.optimizer):
+        with updates.Hooks(optimizer):
             if self.early is not None:
                 self.early.end()
-            elif self.standing or updates.in_pieces(self.optimizer):
-                self.step_each()  # as it was recorded: all at once would hold more than the plan knows
+            elif self.standing or updates.in_pieces(optimizer):
+                self.step_each(optimizer)  # as it was recorded: all at once would hold more than the plan knows
             else:
-                updates.plain_step(self.optimizer)
-        updates.count_step(self.optimizer)
+                updates.plain_step(optimizer)
+        updates.count_step(optimizer)
+        if self.round.is_over(optimizer):
+            self.end_step()
+        return loss
+
+    def end_step(self):
         self.reach(len(self.plan.ops))
         self.ended = True
         self.report.extra_bytes = self.arena.extra
         self.report.step_ended()
         self.outside.begin()
-        return loss
 
-    def step_each(self):
-        found = updates.with_gradients(self.optimizer)
+    def step_each(self, optimizer):
+        found = updates.with_gradients(optimizer)
         for group, parameters in updates.each_by_itself(found) if self.lost else self.pieces.of(found):
-            self.update(group, *parameters)
+            self.update(optimizer, group, *parameters)
 
-    def update(self, group, *parameters):
+    def update(self, optimizer, group, *parameters):
         at = [self.update_at[id(p)] for p in parameters if id(p) in self.update_at]
         for position in at[:1]:
             self.reach(position)
         slots = [slot for p in parameters for slot in self.slots_of(p)]
         for slot in slots:
             self.ensure(slot)
-        updates.step_of(self.optimizer, group, *parameters)
+        updates.step_of(optimizer, group, *parameters)
         for slot in slots:
             slot.changed()
         for position in at[-1:]:
@@ -488,7 +497,7 @@ class Follower:
         return found
 
     def update_early(self, group, p):
-        self.update(group, p)
+        self.update(self.early.optimizer, group, p)
         self.early.use_up(p)
 
     def bring_standing(self):

@@ -37,19 +37,25 @@ def torch_optimizer(optimizer):
 
 
 class Fitting:
-    """A `fit` that is entered and left by two calls of a library."""
+    """A `fit` that is entered and left by two calls of a library. What it has learned goes from one to the next."""
 
     def __init__(self, budget, options):
         require_budget(budget)
         self.budget, self.options = budget, options
-        self.stack, self.run = contextlib.ExitStack(), None
+        self.stack, self.run, self.kept = contextlib.ExitStack(), None, {}
 
     def begin(self, model, optimizer, **more):
         self.end()  # of a training that was broken off
+        self.kept = self.state_dict()
         self.run = self.stack.enter_context(fit(model, torch_optimizer(optimizer), self.budget, **more, **self.options))
+        self.run.load_state_dict(self.kept)
 
     def end(self):
         self.stack.close()
+
+    def state_dict(self):
+        """What the next `begin` starts with, in another process too."""
+        return (self.run and self.run.state_dict()) or self.kept
 
     @property
     def report(self):
@@ -72,6 +78,12 @@ def huggingface(budget, **options):
 
         def close(self):
             self.fitting.end()
+
+        def state_dict(self):
+            return self.fitting.state_dict()
+
+        def load_state_dict(self, state):
+            self.fitting.kept = state
 
         @property
         def report(self):
@@ -99,6 +111,12 @@ def lightning(budget, **options):
 
         def on_exception(self, trainer, pl_module, exception):
             self.fitting.end()
+
+        def state_dict(self):
+            return self.fitting.state_dict()
+
+        def load_state_dict(self, state):
+            self.fitting.kept = state
 
         @property
         def report(self):

@@ -12,6 +12,20 @@ from torch.utils import checkpoint
 from .errors import Refused
 
 
+class Together(torch.nn.ModuleList):
+    """Several models whose calls make one step."""
+
+
+def one_of(model):
+    """`fit` and the others take a model, or a list of them."""
+    return Together(model) if isinstance(model, (list, tuple)) else model
+
+
+def roots_of(model):
+    """The models that the program calls."""
+    return list(model) if type(model) is Together else [model]
+
+
 def device_of(model):
     devices = [p.device for p in model.parameters()]
     if not devices:
@@ -31,7 +45,7 @@ def refuse_compiled(model):
 
 def refuse_script(model):
     """Parts of a model may be."""
-    if isinstance(model, torch.jit.ScriptModule):
+    if any(isinstance(root, torch.jit.ScriptModule) for root in roots_of(model)):
         raise Refused("the model is one of TorchScript, whose call cannot be watched; take the model that it was made "
                       "of, or a module around it")
 
@@ -96,8 +110,8 @@ WATCHED = threading.local()
 def alone():
     """Hooks of saved tensors see those of every model, so one is watched at a time."""
     if getattr(WATCHED, "model", False):
-        raise Refused("a model is being fitted, followed or recorded already, and ferry can watch one at a time: "
-                      "choose the larger one")
+        raise Refused("a model is being fitted, followed or recorded already, and ferry watches one block at a time: "
+                      "give both models to one, as fit([a, b], [optimizer_a, optimizer_b], ...)")
     WATCHED.model = True
     try:
         yield
@@ -176,6 +190,12 @@ class Called(Replaced):
 
     def __init__(self, owner, name, act):
         super().__init__(owner, name, Instead(owner, name, act, owner.__dict__.get(name)))
+
+
+def inside_all(model, method, around, stack):
+    """Every call by the program inside `around(inputs)`, until the stack takes it off."""
+    for root in roots_of(model):
+        stack.callback(Inside(root, method, around).undo)
 
 
 class Inside(Called):

@@ -8,6 +8,7 @@ from . import tool
 from . import trace as traces
 from .again import Entry
 from .errors import Refused
+from .storages import storage_of
 
 
 class Move:
@@ -268,6 +269,17 @@ def check(plan):
                 or first_back[move.tensor] < move.in_before:
             raise Refused(f"the plan moves {row['name']} while the program holds it, after op "
                           f"{move.out_after}; `ferry solve --for torch` does not")
+
+
+def require_model(plan, model):
+    """Weights are known by their names and sizes."""
+    own = dict(model.named_parameters())
+    for row in plan.tensors:
+        name = row["name"]
+        storage = storage_of(own[name]) if name in own else None
+        if row["kind"] == "parameter" and (name not in own or storage is not None and storage.nbytes() != row["bytes"]):
+            here = "this one has none of that name" if storage is None else f"here it has {storage.nbytes()}"
+            raise Refused(f"the plan is for another model: its trace has a weight {name} of {row['bytes']} bytes, and {here}")
 
 
 def find_trace(plan, path):

@@ -20,7 +20,7 @@ from . import updates
 from .calls import enter_below, leave_below
 from .early import Early
 from .errors import Refused
-from .modules import Inside, Stack, alone, device_of, refuse_script, signature
+from .modules import Stack, Together, alone, device_of, inside_all, one_of, refuse_script, signature
 from .recorder import Recorder
 from .spill import Aboard, Ashore
 from .storages import Form, as_bytes, is_plain, storage_of, tensors_in
@@ -86,11 +86,11 @@ class Recording:
         self.know_all()
         self.stack = Stack(self.model, self.begin_call, self.end_call)
         stack.callback(self.stack.undo)
-        stack.callback(Inside(self.model, self.method, self.around_root).undo)
-        if self.optimizer is not None:
-            wrapped = updates.Wrapped(self.optimizer, self.step)
-            stack.callback(wrapped.undo)
+        inside_all(self.model, self.method, self.around_root, stack)
+        updates.wrap(self.optimizer, self.step, stack)
         if self.order:
+            if len(updates.each(self.optimizer)) != 1:
+                raise Refused("order=\"updates\" moves the updates of one optimizer; record without it")
             self.early = Early(self.optimizer, self.update_early)
             stack.callback(self.early.undo)
         if hooks:
@@ -120,18 +120,20 @@ class Recording:
     def updated(self):
         """Every parameter of the optimizer, with a name."""
         names = {id(p): name for name, p in self.model.named_parameters()}
-        every = updates.parameters_of(self.optimizer) if self.optimizer is not None else []
-        return [(names.get(id(p), f"parameter{i}"), p) for i, p in enumerate(every)]
+        return [(names.get(id(p), f"parameter{i}"), p) for i, p in enumerate(updates.parameters_of(self.optimizer))]
 
     # ---- what the hooks say ----
 
     @contextlib.contextmanager
     def around_root(self, inputs):
         self.on_root(inputs)
-        self.begin_call("", inputs[0], inputs[1])
+        told = type(self.model) is not Together  # of several models each has a name
+        if told:
+            self.begin_call("", inputs[0], inputs[1])
         with self.recorder.inside_model():
             yield
-        self.end_call("", [])
+        if told:
+            self.end_call("", [])
 
     def on_root(self, inputs):
         self.recorder.phase = "forward"
@@ -251,31 +253,31 @@ class Recording:
 
     # ---- the optimizer ----
 
-    def step(self, closure=None):
-        loss = updates.run_closure(self.optimizer, closure)
+    def step(self, optimizer, closure=None):
+        loss = updates.run_closure(optimizer, closure)
         r, before = self.recorder, self.recorder.phase
         r.phase, self.back_place = "update", ""
-        with updates.Hooks(self.optimizer):
+        with updates.Hooks(optimizer):
             if self.early is not None:
                 self.early.end()
-                for p in updates.parameters_of(self.optimizer):
+                for p in updates.parameters_of(optimizer):
                     p.grad = None
-            elif not updates.each_alone(self.optimizer):
-                updates.plain_step(self.optimizer)
+            elif not updates.each_alone(optimizer):
+                updates.plain_step(optimizer)
             else:
-                self.step_each()
+                self.step_each(optimizer)
         r.phase = before if before == "other" else "other"
         return loss
 
-    def step_each(self):
-        for group, p in updates.with_gradients(self.optimizer):
-            self.update(group, p)
+    def step_each(self, optimizer):
+        for group, p in updates.with_gradients(optimizer):
+            self.update(optimizer, group, p)
 
-    def update(self, group, p):
+    def update(self, optimizer, group, p):
         """One op: the update of one parameter."""
         name = next(name for name, q in self.updated() if q is p)
-        self.recorder.begin_update(f"{name}.{type(self.optimizer).__name__.lower()}")
-        updates.step_of(self.optimizer, group, p)
+        self.recorder.begin_update(f"{name}.{type(optimizer).__name__.lower()}")
+        updates.step_of(optimizer, group, p)
         self.know_state(name, p)
         self.recorder.end_update()
 
@@ -284,7 +286,7 @@ class Recording:
         step: who looks at it meanwhile is seen."""
         r = self.recorder
         before, r.phase = r.phase, "update"
-        self.update(group, p)
+        self.update(self.early.optimizer, group, p)
         r.phase = before
         entry = r.entry_of(p.grad, make=False)
         if entry is not None:
@@ -323,7 +325,7 @@ def record(path, model, optimizer=None, device=None, name=None, order=None, step
     step_ns=timed(step), what a step takes that nobody records, the recorder's own share is taken from the times. Yields an object that has `summary` once the step is over."""
     from .writer import finish
     traces.require_room(path)
-    recording = Recording(model, optimizer, device, order, step_ns)
+    recording = Recording(one_of(model), optimizer, device, order, step_ns)
     with alone(), recording.run():
         yield recording
         if recording.early is not None:

@@ -5,6 +5,7 @@ torch's own optimizers update each parameter from its own gradient and state. So
 taken in pieces, each with the same arithmetic, and something can happen between two pieces.
 """
 import contextlib
+import functools
 import types
 
 import torch
@@ -18,14 +19,21 @@ ALONE = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adama
          torch.optim.RMSprop, torch.optim.ASGD, torch.optim.Rprop)
 
 
+def each(optimizer):
+    """Of one, of several, or of none."""
+    if optimizer is None:
+        return ()
+    return tuple(optimizer) if isinstance(optimizer, (list, tuple)) else (optimizer,)
+
+
 def parameters_of(optimizer):
-    return [p for group in optimizer.param_groups for p in group["params"]]
+    return [p for one in each(optimizer) for group in one.param_groups for p in group["params"]]
 
 
 def each_alone(optimizer):
     """Is every parameter updated from nothing but its own?"""
-    return type(optimizer) in ALONE and \
-        not any(group.get("differentiable") for group in optimizer.param_groups)
+    return all(type(one) in ALONE and not any(group.get("differentiable") for group in one.param_groups)
+               for one in each(optimizer))
 
 
 def many_at_once(optimizer):
@@ -36,9 +44,10 @@ def many_at_once(optimizer):
 
 
 def require_alone(optimizer):
-    if not each_alone(optimizer):
-        raise Refused(f"{type(optimizer).__name__} is not known to update each parameter alone, "
-                      "so a plan that moves weights or optimizer state cannot be followed")
+    for one in each(optimizer):
+        if not each_alone(one):
+            raise Refused(f"{type(one).__name__} is not known to update each parameter alone, "
+                          "so a plan that moves weights or optimizer state cannot be followed")
 
 
 @contextlib.contextmanager
@@ -144,8 +153,29 @@ def positions_of(model, plan):
 
 def state_of(optimizer, parameter):
     """The tensors that the optimizer keeps for it, by name."""
-    found = optimizer.state.get(parameter, {})
-    return {name: value for name, value in sorted(found.items()) if isinstance(value, torch.Tensor)}
+    found = [row for one in each(optimizer) for row in one.state.get(parameter, {}).items()]
+    return {name: value for name, value in sorted(found, key=lambda row: row[0]) if isinstance(value, torch.Tensor)}
+
+
+class Round:
+    """A step is over when each optimizer has taken one."""
+
+    def __init__(self, optimizer):
+        self.most, self.stepped = len(each(optimizer)), set()
+
+    def is_over(self, optimizer):
+        """With this one's step?"""
+        self.stepped.add(id(optimizer))
+        if len(self.stepped) < self.most:
+            return False
+        self.stepped.clear()
+        return True
+
+
+def wrap(optimizer, step, stack):
+    """Each optimizer's step is `step(optimizer, closure)`, until the stack takes it off."""
+    for one in each(optimizer):
+        stack.callback(Wrapped(one, functools.partial(step, one)).undo)
 
 
 class Wrapped(Replaced):
