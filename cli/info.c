@@ -21,7 +21,7 @@ typedef struct question {
   int64_t reserve_ppm;
   int64_t total_bytes; /* needed, the reserve included */
   int64_t budget_bytes, missing_bytes;
-  const char *of; /* whose memory that is */
+  const char *of; /* the memory's owner, as it is shown */
 } question;
 
 static const char *op_name (const trace *t, int32_t op) {
@@ -35,7 +35,9 @@ static const char *tensor_name (const trace *t, int32_t x) {
 /* With no card named anywhere, granules are those of all cards that ferry ships. */
 static device any_device (void) {
   enum { GRANULE = 2 << 20 };
-  return (device){ .name = "any card", .memory_bytes = MOST_BYTES, .granule_bytes = GRANULE };
+  return (device){
+    .name = "any card", .memory_bytes = MOST_BYTES, .granule_bytes = GRANULE, .share_ppm = 1000000
+  };
 }
 
 /* --budget, or what --device has to give; the trace's own device is not asked about unless named.

@@ -48,7 +48,7 @@ typedef struct train_result {
   bool by_kernels;          /* and kernels the rest; else the CPU did it all */
 
   bool compared;
-  int32_t first_step; /* whose loss differs; -1: none */
+  int32_t first_step; /* the first whose loss differs; -1: none */
   int32_t n_tensors;  /* that differ at the end, and the first of them: */
   int32_t tensor;     /* of the original trace */
   int64_t element;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Whose card a trace's times are of: by its own word for it, and by the name of a device file. */
+/* The card that a trace's times are of: by the trace's own word, and by the name of a device file.
+ */
 #ifndef FERRY_TRACE_CARDS_H
 #define FERRY_TRACE_CARDS_H
 

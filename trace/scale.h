@@ -8,7 +8,7 @@
 
 typedef struct scaled {
   const trace *trace;
-  int32_t ops;             /* whose times were scaled */
+  int32_t ops;             /* ops whose times were scaled */
   int64_t kept_ns, all_ns; /* of those that were not, gaps included; and of all */
 } scaled;
 

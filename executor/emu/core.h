@@ -175,7 +175,7 @@ typedef struct machine {
   int64_t host_ns;  /* likewise the host, whose calls may cost time */
   int64_t since_ns; /* real clock: the system's time at the start */
   link_state link;
-  command *carried[2];         /* whose copy is on the engine */
+  command *carried[2];         /* the command whose copy the engine carries */
   int64_t turn[2], tickets[2]; /* copies of one direction take turns */
   int64_t free_ns[2];          /* real clock: nominally, since when the engine is free */
   int64_t copies;              /* since the start */

@@ -97,7 +97,7 @@ typedef CUresult (*emu_ordered) (CUevent first, CUevent then, int *yes);
 typedef CUresult (*emu_stream_copies) (CUstream stream, int64_t *count);
 /* The host itself reads or writes pinned memory, for the race checker. */
 typedef CUresult (*emu_host_touches) (const void *at, size_t bytes, int writes);
-/* Whose the pinned bytes are that the next calls name; 0, as at the start: nobody's. */
+/* The owner of the pinned bytes that the next calls name; 0, as at the start: none. */
 typedef CUresult (*emu_tag) (uint64_t owner);
 
 /* The most device memory that was taken at once. */

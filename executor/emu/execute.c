@@ -13,7 +13,7 @@
    system call a command. */
 static _Thread_local sigjmp_buf landing;
 static _Thread_local volatile sig_atomic_t guarded;
-static struct sigaction before[2]; /* whose signals these were */
+static struct sigaction before[2]; /* the handlers of these signals before ours */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool installed;
 

@@ -20,7 +20,7 @@ enum { CHECK_NS = 4000, CHECK_BYTES_PER_NS = 2000 };
 typedef struct granule {
   uint64_t streams;
   int32_t in, out;     /* copies; -1: none */
-  struct thing *owner; /* whose bytes it holds; NULL: nobody's */
+  struct thing *owner; /* the thing whose bytes it holds; NULL: none */
 } granule;
 
 typedef struct thing { /* a tensor */

@@ -95,7 +95,7 @@ void tokens_free (token_list *l);
 bool tokens_read (token_list *l, error *err) MUST_CHECK;
 /* The same where the file is another than it was; true: it was read. */
 bool tokens_follow (token_list *l, error *err);
-/* Whose TOKEN it is, or one of that digest; false: nobody's that we know. */
+/* The owner of TOKEN, or of a token with that digest; false: unknown. */
 bool tokens_find (token_list *l, const char *text, token *out) MUST_CHECK;
 bool tokens_know (token_list *l, const char digest[65]);
 /* A new one: `text` for its owner, `line` for the file. */

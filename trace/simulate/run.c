@@ -12,7 +12,7 @@
 typedef unsigned __int128 wide;
 
 typedef struct engine {
-  int32_t lane; /* whose copy is on its way; -1: free */
+  int32_t lane; /* the lane whose copy the engine carries; -1: free */
   bool carries;
   int64_t latency_end_ns, from_ns, end_ns, rate;
   wide work; /* bytes x 10^9 */

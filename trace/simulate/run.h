@@ -41,7 +41,7 @@ typedef struct sim_lane {
   unsigned __int128 op_work;
   int64_t starts_ns[SIM_JOB_STEPS]; /* of op 0 */
   sim_state states[SIM_STEPS];
-  int32_t steps_done; /* whose items have all ended */
+  int32_t steps_done; /* steps of which every item has ended */
 } sim_lane;
 
 typedef struct sim_record { /* one step of one lane, absolute times */
