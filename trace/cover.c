@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/cover.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 const cover cover_every = { .swaps = true,
@@ -50,6 +51,7 @@ bool cover_includes_but_order (const cover *wide, const cover *narrow) {
 }
 
 bool cover_includes (const cover *wide, const cover *narrow) {
+  assert (wide && narrow);
   return cover_includes_but_order (wide, narrow) && in_order (narrow->order, wide->order);
 }
 
@@ -95,6 +97,7 @@ static const char *order_text (const cover *c) {
 }
 
 const char *cover_text (const cover *c, char text[COVER_TEXT]) {
+  assert (c && text);
   char plans[COVER_TEXT];
   put_rewriting (c, plans);
   snprintf (text, COVER_TEXT, "%.200s%s%s", plans, order_text (c),

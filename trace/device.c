@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/device.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const char *const device_keys[] = {
@@ -187,6 +188,7 @@ static int64_t rate_both (int64_t own, int64_t other, int64_t both, int64_t shar
 }
 
 link_rates device_rates (const device_link *link, int64_t share_ppm) {
+  assert (share_ppm > 0 && share_ppm <= 1000000);
   int64_t out = link->d2h_bytes_per_s, in = link->h2d_bytes_per_s, both = link->both_bytes_per_s;
   link_rates r = { .out_alone = (int64_t)((__int128)out * share_ppm / 1000000),
                    .in_alone = (int64_t)((__int128)in * share_ppm / 1000000),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/roofline.h"
 
+#include <assert.h>
+
 int64_t roofline_rate (const device_roofline *r, compute_dtype dtype, bool product) {
   if (!product || dtype == DTYPE_FP32)
     return r->fp32_flops;
@@ -14,6 +16,7 @@ static __int128 time_of (int64_t work, int64_t per_s, int64_t share_ppm) {
 }
 
 bool roofline_ns (const device *d, const compute *c, int64_t *ns, error *err) {
+  assert (d && c && ns);
   const char *kind = compute_kind_names[c->kind];
   if (!d->has_roofline)
     return error_set (err, ERR_input,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/summary.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/units.h"
@@ -137,6 +138,7 @@ static bool find_holders (const working *w, arena *a, arena *scratch, summary *o
 }
 
 bool summary_of (const trace *t, arena *a, summary *out, error *err) {
+  assert (t && a && out);
   *out = (summary){ 0 };
   arena *scratch = arena_new (0);
   if (!scratch)

@@ -131,6 +131,7 @@ bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64
 }
 
 int64_t unit_part_first (const unit_info *u, int32_t part, int32_t of) {
+  assert (of > 0);
   return units_scale (part, u->granules, of);
 }
 

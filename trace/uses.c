@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/uses.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Adds a use by `op`, or widens the one that is there already. */
@@ -9,9 +10,9 @@ static void add (uses *u, int32_t *next, int32_t *last, int32_t tensor, int32_t 
   if (last[tensor] != op) {
     last[tensor] = op;
     if (fill)
-      u->at[next[tensor]] =
-          (use){ .op = op,
-                 .version = next[tensor] > u->offset[tensor] ? u->at[next[tensor] - 1].version : 0 };
+      u->at[next[tensor]] = (use){
+        .op = op, .version = next[tensor] > u->offset[tensor] ? u->at[next[tensor] - 1].version : 0
+      };
     next[tensor]++;
   }
   if (fill) {
@@ -69,6 +70,7 @@ static void mark_touched (const trace *t, bool *touched) {
 }
 
 bool uses_of (const trace *t, arena *a, uses *out, error *err) {
+  assert (t && a && out);
   out->offset = NEW (a, (int64_t)t->n_tensors + 1, int32_t, err);
   if (!out->offset)
     return false;
@@ -111,6 +113,7 @@ int32_t uses_last (const uses *u, int32_t tensor) {
 }
 
 int32_t uses_end_before (const uses *u, int32_t tensor, int32_t op) {
+  assert (u && tensor >= 0);
   int32_t low = u->offset[tensor], high = u->offset[tensor + 1];
   while (low < high) {
     int32_t middle = low + (high - low) / 2;

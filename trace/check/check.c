@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/check/check.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,10 +18,12 @@ static const struct {
 };
 
 const char *check_rule_name (check_rule rule) {
+  assert (rule < CHECK_RULES);
   return rules[rule].name;
 }
 
 const char *check_rule_says (check_rule rule) {
+  assert (rule < CHECK_RULES);
   return rules[rule].says;
 }
 
@@ -39,6 +42,7 @@ bool check_breaks (checker *c, check_rule rule, const char *list, int32_t index,
 }
 
 bool check_trace (const trace *t, const plan *p, error *err) {
+  assert (t && p);
   char digest[TRACE_DIGEST];
   return trace_digest (t, digest, err) &&
          (strcmp (digest, p->trace_digest) == 0 ||
@@ -123,6 +127,7 @@ static bool run (checker *c) {
 }
 
 bool check_plan (const trace *t, const plan *p, arena *scratch, check_rule *broken, error *err) {
+  assert (t && p && scratch);
   check_rule ignored;
   checker c = {
     .original = t, .p = p, .a = scratch, .err = err, .broken = broken ? broken : &ignored

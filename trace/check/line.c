@@ -92,6 +92,7 @@ static bool take (line *l, int64_t node, int64_t first, int64_t end, const takin
 }
 
 bool line_take (line *l, int64_t first, int64_t end, int32_t who, line_met *met, void *context) {
+  assert (met);
   taking x = { place_of (l, first), place_of (l, end), who, met, context };
   return first >= end || take (l, 1, 0, l->count, &x);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Units, the pool and the placement's size, derived from the trace and the groups alone. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "trace/check/inner.h"
@@ -14,6 +15,7 @@ static int64_t add_bytes (int64_t sum, int64_t bytes) {
 }
 
 int64_t check_rounded (int64_t bytes, int64_t to) {
+  assert (to > 0);
   return (bytes + to - 1) / to * to;
 }
 

@@ -3,6 +3,7 @@
    among the plan's own lists. */
 #include "trace/files/plan_read_inner.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -334,6 +335,7 @@ static bool read_plan (reading *r, const json *root) {
 }
 
 plan *plan_parse (const char *text, int64_t size, const read_options *o, arena *a, error *err) {
+  assert ((text || size == 0) && size >= 0 && a);
   static const read_options plain = { 0 };
   error own = { 0 };
   reading r = { .options = o ? o : &plain, .arena = a, .err = err ? err : &own };

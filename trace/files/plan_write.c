@@ -2,6 +2,8 @@
 /* A plan to JSON; the long tables as rows or as columns. */
 #include "trace/plan.h"
 
+#include <assert.h>
+
 #include "base/json.h"
 
 static void put_indices (json_writer *w, const char *key, const int32_t *at, int32_t count) {
@@ -266,6 +268,7 @@ static void put_order (json_writer *w, const plan *p) {
 }
 
 bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
+  assert (p && out);
   json_writer w;
   json_begin (&w, packed ? 2 : 3);
   json_open_object (&w);
@@ -309,6 +312,7 @@ bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
 }
 
 bool plan_store (const plan *p, const char *path, bool packed, error *err) {
+  assert (p && path);
   bytes text;
   if (!plan_text (p, packed, &text, err))
     return false;

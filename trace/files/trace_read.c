@@ -2,6 +2,7 @@
 /* A trace from JSON, plain or packed. */
 #include "trace/trace.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -283,6 +284,7 @@ static bool read_trace (reading *r, const json *root) {
 }
 
 trace *trace_parse (const char *text, int64_t size, const read_options *o, arena *a, error *err) {
+  assert ((text || size == 0) && size >= 0 && a);
   static const read_options plain = { 0 };
   reading r = { .options = o ? o : &plain, .arena = a, .err = err };
   r.trace = NEW (a, 1, trace, err);

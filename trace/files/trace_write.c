@@ -2,6 +2,7 @@
 /* A trace to JSON: plain, packed, and the canonical form that the digest is taken of. */
 #include "trace/files/trace_write_inner.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -158,6 +159,7 @@ static void put_source (json_writer *w, const trace_source *s) {
 }
 
 bool trace_text (const trace *t, trace_layout layout, bytes *out, error *err) {
+  assert (t && out);
   json_writer w;
   json_begin (&w, 2);
   json_open_object (&w);
@@ -180,6 +182,7 @@ bool trace_text (const trace *t, trace_layout layout, bytes *out, error *err) {
 }
 
 bool trace_store (const trace *t, const char *path, trace_layout layout, error *err) {
+  assert (t && path);
   bytes text;
   if (!trace_text (t, layout, &text, err))
     return false;
@@ -205,6 +208,7 @@ bool trace_canonical (const trace *t, bytes *out, error *err) {
 }
 
 bool trace_digest (const trace *t, char digest[TRACE_DIGEST], error *err) {
+  assert (t && digest);
   bytes last;
   sha256 s;
   sha256_start (&s);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/prove/drops.h"
 
+#include <assert.h>
+
 #define ONE ((int64_t)1 << PROOF_COEF_BITS)
 #define DEAREST (256 * ONE) /* grains of work a grain of memory: docs/proof.md */
 enum { MOST_CHARGED = 4 };  /* ops that one drop is charged with */
@@ -42,6 +44,7 @@ static int32_t write_at (const again *g, int32_t x, int32_t at) {
 
 /* Walks down from the last write to one that does not update in place. */
 bool again_can (const again *g, int32_t x, int32_t at) {
+  assert (x >= 0 && at >= 0);
   const use *uses = g->u->uses + g->u->use_offset[x];
   const tensor *y = x < g->t->n_tensors ? &g->t->tensors[x] : NULL;
   if (!y || y->persistent || y->pinned)

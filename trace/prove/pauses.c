@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Amounts that may leave: the memory that is short, the pauses of a unit, its parts. */
 #include "base/units.h"
+
+#include <assert.h>
+
 #include "trace/prove/prover.h"
 
 /* ---- memory ---- */
 
 int64_t prover_room (const prover *v, int32_t unit) {
+  assert (unit >= 0 && unit < v->u.count);
   return v->u.at[unit].granules * v->granule_bytes;
 }
 
@@ -55,6 +59,7 @@ bool prover_resident (prover *v, error *err) {
 /* ---- pauses ---- */
 
 int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle) {
+  assert (unit >= 0 && unit < v->u.count);
   const unit_info *x = &v->u.at[unit];
   const use *uses = v->u.uses + v->u.use_offset[unit];
   int32_t m = v->u.use_offset[unit + 1] - v->u.use_offset[unit], n = v->t->n_ops;
@@ -107,6 +112,7 @@ void pauses_drop (const prover *v, pause *q, int32_t count, bool circle) {
 }
 
 bool pause_serves (const pause *q, int32_t count, int32_t i) {
+  assert (i >= 0 && i < count);
   for (int32_t k = i + 1; k < count && q[k].linked; k++)
     if (!q[k].dropped)
       return true;

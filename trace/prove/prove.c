@@ -2,6 +2,7 @@
 /* Which trace a proof speaks of, and what it shows of it. */
 #include "trace/prove/prove.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -120,6 +121,7 @@ static bool claims_hold (const trace *t, const prover *v, int64_t step_ns, prove
 
 bool prove_plan (const trace *t, const plan *p, int64_t step_ns, arena *scratch, proved *out,
                  error *err) {
+  assert (t && p && scratch && out);
   static const char *const kinds[] = { "compute", "crossing", "flow" };
   prover v = { .p = p, .a = scratch };
   *out = (proved){ 0 };

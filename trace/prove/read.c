@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <assert.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -158,6 +159,7 @@ static bool get_flow (const json *root, int32_t n_ops, arena *a, proof *p, error
 }
 
 bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, error *err) {
+  assert (text && n && out);
   static const char *const drop_words[] = { "none", "allowed", "only", NULL };
   static const char *const kinds[] = { "compute", "crossing", "flow", NULL };
   static const char *const formats[] = { "ferry-proof/1", NULL };

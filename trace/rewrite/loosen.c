@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/rewrite/loosen.h"
 
+#include <assert.h>
 #include <string.h>
 
 const char *const loose_order_names[LOOSE_ORDERS + 1] = { "level", "any", NULL };
 
 int64_t loose_parts (const trace *t, int32_t op) {
+  assert (op >= 0 && op < t->n_ops);
   return t->ops[op].parts < t->batch ? t->ops[op].parts : t->batch;
 }
 
@@ -35,6 +37,7 @@ static bool has_wall (const trace *t, loose_orders orders, int32_t p) {
 }
 
 bool trace_loosen (const trace *t, loose_orders orders, arena *a, loosened *out, error *err) {
+  assert (t && out && orders < LOOSE_ORDERS);
   int64_t most = 2 * (int64_t)t->n_ops;
   trace *made = NEW (a, 1, trace, err);
   int32_t *to = NEW (a, t->n_ops, int32_t, err);

@@ -3,6 +3,7 @@
    where each op finds the versions that it finds in the trace as it is. */
 #include "trace/rewrite/order.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -186,6 +187,7 @@ static trace *write_trace (const ordering *o) {
 
 bool trace_reorder (const trace *t, const op_run *runs, int32_t n_runs, arena *a, const trace **out,
                     int32_t **order, error *err) {
+  assert (t && out && (runs || n_runs == 0));
   ordering o = { .t = t, .arena = a, .err = err };
   *out = t;
   *order = NULL;
@@ -207,6 +209,7 @@ bool trace_reorder (const trace *t, const op_run *runs, int32_t n_runs, arena *a
 
 bool order_runs (const int32_t *order, int32_t n_ops, arena *a, op_run **runs, int32_t *n_runs,
                  error *err) {
+  assert (order && n_ops >= 0 && runs && n_runs);
   int32_t n = 0;
   *n_runs = 0;
   *runs = NULL;

@@ -2,6 +2,7 @@
 /* Ops run again.  What a tensor holds is known by its version, the number of writes to it so far in
    the step: a copy must read what its original read, and what takes a tensor's place must hold what
    the next reader expects. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -197,6 +198,7 @@ static bool finish (again *g, rewritten *out) {
 
 bool rewrite_recompute (const rewritten *from, const recompute *entries, int32_t n_entries,
                         arena *a, rewritten *out, error *err) {
+  assert (from && (entries || n_entries == 0));
   const trace *t = from->trace;
   again g = { .t = t,
               .op_origins = from->ops,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/rewrite/resting.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ static bool refuse_resting (int32_t i, error *err, int32_t x, const char *why) {
 
 bool trace_rest (const trace *t, const int32_t *resting, int32_t n_resting, arena *a,
                  const trace **out, error *err) {
+  assert (t && out && (resting || n_resting == 0));
   *out = t;
   if (!n_resting)
     return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/rewrite/rewrite.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "trace/rewrite/resting.h"
 
 int64_t emit_share (int64_t x, int64_t first, int64_t end, int64_t batch) {
+  assert (batch > 0 && first >= 0 && first <= end && end <= batch);
   return units_scale (x, end, batch) - units_scale (x, first, batch);
 }
 
@@ -55,6 +57,7 @@ int32_t emit_tensor (emit *e, const tensor *like, origin from) {
 
 bool emit_op (emit *e, const op *like, origin from, int32_t of, int64_t first, int64_t end,
               int64_t batch, int64_t extra_ns) {
+  assert (of >= 0 && of < e->from->n_ops);
   trace *t = e->made;
   int64_t need = (int64_t)t->n_ops + 1, samples = e->from->n_samples;
   if (need > INT32_MAX / 4)
@@ -78,6 +81,7 @@ bool emit_op (emit *e, const op *like, origin from, int32_t of, int64_t first, i
 }
 
 bool emit_index (emit *e, int which, int32_t tensor) {
+  assert (e->made->n_ops > 0 && which >= EMIT_READS && which <= EMIT_SIDE);
   struct emit_rows *rows = &e->rows[e->made->n_ops - 1];
   if (!grow (e, &e->pool, &e->pool_room, e->pool_used + 1, sizeof *e->pool))
     return false;
@@ -127,6 +131,7 @@ static bool identity (const trace *t, arena *a, rewritten *out, error *err) {
 }
 
 bool trace_rewrite (const trace *t, const rewriting *r, arena *a, rewritten *out, error *err) {
+  assert (t && r && out);
   rewritten cut;
   bool ok = r->n_sections
                 ? rewrite_sections (t, r->sections, r->n_sections, r->section_ns, a, &cut, err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops cut along the batch.  A split tensor is cut where any of its users is, so a user of few parts
    touches several pieces; pieces are numbered as the new ops first name them. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -253,6 +254,7 @@ static bool put_ops (cutting *c) {
 
 bool rewrite_sections (const trace *t, const section *sections, int32_t n_sections,
                        int64_t section_ns, arena *a, rewritten *out, error *err) {
+  assert (t && (sections || n_sections == 0));
   cutting c = { .t = t, .sections = sections, .n_sections = n_sections, .section_ns = section_ns };
   if (!emit_begin (&c.e, t, NULL, a, err))
     return false;

@@ -7,6 +7,7 @@
 
 bool lost_live (const sim_job *job, const timeline *line, arena *scratch, int64_t *live_bytes,
                 error *err) {
+  assert (job && line && live_bytes);
   const plan *p = job->plan;
   const trace *t = job->rewritten->trace;
   const placement *pl = &p->placement;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/simulate/noise.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ enum { PPM = 1000000, PPM_A_PERCENT = 10000 };
 
 bool noise_day (const trace *t, const noise_options *o, int32_t day, arena *a, trace *out,
                 error *err) {
+  assert (t && o && out && day >= 0);
   random_state days = random_seed (o->seed);
   for (int32_t i = 0; i < day; i++)
     (void)random_next (&days);
@@ -31,6 +33,7 @@ bool noise_day (const trace *t, const noise_options *o, int32_t day, arena *a, t
 
 bool noise_of_plan (const trace *t, const plan *p, const noise_options *o, arena *scratch,
                     noise_spread *out, error *err) {
+  assert (t && p && o && o->days > 0);
   arena_mark mark = arena_here (scratch);
   int64_t *over_ppm = NEW (scratch, o->days, int64_t, err);
   bool ok = over_ppm;

@@ -51,6 +51,7 @@ static void note (loop *l, sim_lane *lane, int32_t step, int kind, int end, int3
 }
 
 bool sim_same_state (const sim_lane *lane, int32_t a, int32_t b) {
+  assert (a >= 0 && b >= 0);
   const sim_state *x = &lane->states[a], *y = &lane->states[b];
   return x->sum - x->weights * (wide)lane->starts_ns[a] ==
          y->sum - y->weights * (wide)lane->starts_ns[b];

@@ -347,6 +347,7 @@ bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, 
 }
 
 bool simulate_plan (const trace *t, const plan *p, arena *scratch, predicted *out, error *err) {
+  assert (t && p && out);
   arena_mark mark = arena_here (scratch);
   rewritten rw;
   bool ok = plan_rewrite (t, p, scratch, &rw, err);

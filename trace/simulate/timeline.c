@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/simulate/timeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static span *spans (arena *a, int32_t count, error *err) {
 }
 
 bool timeline_begin (const sim_job *job, arena *a, timeline *out, error *err) {
+  assert (job && out);
   out->ops = spans (a, job->rewritten->trace->n_ops, err);
   out->outs = spans (a, job->plan->n_moves, err);
   out->ins = spans (a, job->plan->n_moves, err);
@@ -210,6 +212,7 @@ static bool find_holders (drawing *d, arena *a, error *err) {
 
 bool timeline_finish (const sim_job *job, const units *u, int64_t start_ns, int64_t period_ns,
                       arena *a, timeline *out, error *err) {
+  assert (period_ns >= 0);
   drawing d = { .plan = job->plan, .trace = job->rewritten->trace, .units = u, .out = out };
   out->period_ns = period_ns;
   shift (out->ops, d.trace->n_ops, start_ns);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/simulate/waits.h"
 
+#include <assert.h>
+
 enum { LONGEST_CHAIN = 1000 };
 
 typedef struct reading {
@@ -150,6 +152,7 @@ static bool index_copies (reading *r, arena *a, int32_t **last_in, int32_t **out
 
 bool waits_of (const sim_job *job, const timeline *line, arena *a, wait **out, int32_t *count,
                error *err) {
+  assert (job && line && out && count);
   reading r = { .trace = job->rewritten->trace, .plan = job->plan, .line = line };
   int32_t *last_in, *outs, n = r.trace->n_ops;
   *count = 0;
