@@ -39,6 +39,17 @@ bool error_set (error *err, error_code code, const char *format, ...) {
   return false;
 }
 
+bool error_more (error *err, const char *format, ...) {
+  va_list args;
+  va_start (args, format);
+  if (err)
+    vsnprintf (err->more, sizeof err->more, format, args);
+  va_end (args);
+  if (err)
+    error_one_line (err->more);
+  return false;
+}
+
 bool error_memory (error *err) {
   return error_set (err, ERR_memory, "out of memory");
 }

@@ -23,10 +23,14 @@ typedef struct error {
   char path[256];  /* the file, "" where there is none */
   char where[256]; /* a JSON pointer or another place in the file */
   char text[512];
+  char more[512]; /* behind it, for those who ask for more; "" where there is none */
 } error;
 
 /* Record the first failure; always returns false, so that `return error_set (...)` reads well. */
 bool error_set (error *err, error_code code, const char *format, ...) PRINTF_LIKE (3, 4);
+
+/* The reasons behind the failure that was recorded; always false. */
+bool error_more (error *err, const char *format, ...) PRINTF_LIKE (2, 3);
 
 /* The one way to say that there is no memory. */
 bool error_memory (error *err);

@@ -217,6 +217,10 @@ bool units_parse_count (const char *text, int64_t low, int64_t high, int64_t *co
 
 /* The value in the largest unit that leaves at least one before the point, once it is rounded to
    three digits: 999.6 KB is 1.00 MB. */
+static int decimals_of (double size, int unit) {
+  return unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+}
+
 static const char *scaled (char *text, int64_t value, double base, const char *const *names,
                            int count) {
   double shown = (double)value;
@@ -226,14 +230,44 @@ static const char *scaled (char *text, int64_t value, double base, const char *c
     unit++;
   }
   double size = shown < 0 ? -shown : shown;
-  int decimals = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-  snprintf (text, UNITS_TEXT, "%.*f %s", decimals, shown, names[unit]);
+  snprintf (text, UNITS_TEXT, "%.*f %s", decimals_of (size, unit), shown, names[unit]);
   return text;
 }
 
+enum { BYTES_UNITS = 6 };
+static const char *const bytes_units[BYTES_UNITS] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+
 const char *units_bytes (char text[UNITS_TEXT], int64_t bytes) {
-  static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
-  return scaled (text, bytes, 1024, names, 6);
+  return scaled (text, bytes, 1024, bytes_units, BYTES_UNITS);
+}
+
+/* In whole hundredths, so that what is read back is on the same side. */
+static const char *bytes_beside (char *text, int64_t bytes, bool up) {
+  static const int64_t steps[] = { 1, 10, 100 };
+  assert (bytes >= 0);
+  int unit = 0;
+  int64_t size = 1;
+  while (unit + 1 < BYTES_UNITS && bytes / 1024 >= size) {
+    size *= 1024;
+    unit++;
+  }
+  int decimals = decimals_of ((double)bytes / (double)size, unit);
+  __int128 all = (__int128)bytes * steps[decimals] + (up ? size - 1 : 0);
+  int64_t n = (int64_t)(all / size), step = steps[decimals];
+  if (decimals == 0)
+    snprintf (text, UNITS_TEXT, "%lld %s", (long long)n, bytes_units[unit]);
+  else
+    snprintf (text, UNITS_TEXT, "%lld.%0*lld %s", (long long)(n / step), decimals,
+              (long long)(n % step), bytes_units[unit]);
+  return text;
+}
+
+const char *units_bytes_down (char text[UNITS_TEXT], int64_t bytes) {
+  return bytes_beside (text, bytes, false);
+}
+
+const char *units_bytes_up (char text[UNITS_TEXT], int64_t bytes) {
+  return bytes_beside (text, bytes, true);
 }
 
 const char *units_rate (char text[UNITS_TEXT], int64_t bytes_per_s) {

@@ -46,10 +46,12 @@ static void flush_output (error *err) {
     error_set (err, ERR_file, "standard output cannot be written");
 }
 
-static int tell (const error *err) {
+static int tell (const error *err, bool verbose) {
   char line[sizeof *err];
   fflush (stdout);
   fprintf (stderr, "ferry: %s\n", error_line (err, line, sizeof line));
+  if (verbose && err->more[0])
+    fprintf (stderr, "ferry: %s\n", err->more);
   return error_exit_status (err->code);
 }
 
@@ -70,7 +72,7 @@ static int run (const cli_command *command, int argc, char **argv) {
   }
   flush_output (&c.err);
   if (c.err.code) {
-    int of_error = tell (&c.err);
+    int of_error = tell (&c.err, c.verbose);
     status = c.keeps_status ? status : of_error;
   }
   arena_free (c.arena);
@@ -85,7 +87,7 @@ static int help (const cli_command *command) {
   else
     help_program (stdout);
   flush_output (&err);
-  return err.code ? tell (&err) : EXIT_YES;
+  return err.code ? tell (&err, false) : EXIT_YES;
 }
 
 /* A program that begins with a stream closed would write its results into the first file that it

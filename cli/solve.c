@@ -115,7 +115,7 @@ static bool put_plan (call *c, const planner *p, const trace *t, const solution 
   return call_print_json (c, &w);
 }
 
-static bool put_refusal (call *c, const planner *p, const trace *t, const char *why) {
+static bool put_refusal (call *c, const planner *p, const trace *t, const error *why) {
   json_writer w;
   memory_floor f;
   error fresh = { 0 };
@@ -140,10 +140,12 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   json_add_int (&w, "touched_bytes", f.touched_bytes);
   json_add_int (&w, "workspace_bytes", f.workspace_bytes);
   json_close_object (&w);
+  json_add_int (&w, "found_bytes", p->ask.least.found_bytes);
   json_add_int (&w, "host_bytes", p->ask.options.host_bytes);
   json_add_int (&w, "least_bytes", ask_with_reserve (&p->ask, f.bytes));
+  json_add_text (&w, "reasons", why->more);
   json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);
-  json_add_text (&w, "why", why);
+  json_add_text (&w, "why", why->text);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
@@ -261,6 +263,19 @@ static bool draw (call *c, const trace *t, const plan *p) {
          (plan_step_of (c, t, p, c->operands[0], &s) && plan_step_draw (c, &s, &any));
 }
 
+/* Without a plan the answer is no, proved or not: a limit's own status is for a plan that it cut
+   short. */
+static int refused (call *c, const planner *p, const trace *t) {
+  error why = c->err;
+  if (why.code != ERR_infeasible && why.code != ERR_limit)
+    return call_failed (c);
+  if (c->json && !put_refusal (c, p, t, &why))
+    return call_failed (c);
+  c->err = why;
+  c->err.code = ERR_infeasible;
+  return call_failed (c);
+}
+
 static int solve_by_plan (call *c) {
   question q;
   solution s;
@@ -270,14 +285,8 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   planner p = q.p;
   const trace *given = q.given, *t = q.trace;
-  if (!planner_solve (c, &p, t, c->arena, &s)) {
-    error why = c->err;
-    bool none = why.code == ERR_infeasible || why.code == ERR_limit;
-    if (none && c->json && !put_refusal (c, &p, t, why.text))
-      return call_failed (c);
-    c->err = why;
-    return call_failed (c);
-  }
+  if (!planner_solve (c, &p, t, c->arena, &s))
+    return refused (c, &p, t);
   allowed most = executor_most (c, t);
   also.end.plan = s.plan;
   also.allowed = allowed_of (&p.ask.options);
@@ -495,8 +504,8 @@ const cli_command command_solve = {
   .about =
       "Finds a plan for a budget, checks it, and prints what it costs on the machine model beside "
       "a certified bound that no plan can beat. The answer is the last line; docs/solve.md reads "
-      "it line by line. Where no plan fits, the smallest budget is named, with its parts and the "
-      "op that sets it, and the exit status is 1.\n"
+      "it line by line. Where no plan fits, or none was found, the budget to ask for is named, "
+      "and the exit status is 1; -v says why.\n"
       "The exit status is 0 where a plan was found, but 4 where --gap was asked for and a limit "
       "ended the search before. An interrupt ends the search too: the best plan so far is written, "
       "and the exit status is 130. A second one ends the program.\n"

@@ -49,8 +49,8 @@ one_need() { # in what info names nothing moves, all commands show it, and perce
 smallest() { # the budget that is named has its reserve, and works when it is pasted back
   local file least
   for file in net.json alex.json guess.json; do
-    run 1 solve $file -b 40MiB && complains 'smallest budget is|nothing fits, in .* a plan was found' || return 1
-    least=$(grep -oE 'smallest budget is [^(]*\([0-9]+B|in [^(]*\([0-9]+B\) a plan was found' err | grep -oE '[0-9]+B' | tail -n 1)
+    run 1 solve $file -b 40MiB && complains '; ask for [0-9.]+ MiB' || return 1
+    least=$(grep -oE 'ask for [0-9.]+ MiB' err | cut -c9-)
     run 0 solve $file -b "$least" --limit 1000 || { echo "$file: $least"; cat err; return 1; }
   done
 }
@@ -62,7 +62,7 @@ below() { # a byte less is proved to be too little, since memory is taken in who
   "ops": [ { "ns": 1000000, "reads": [0], "writes": [2] }, { "ns": 1000000, "reads": [1] }, { "ns": 1000000, "reads": [2] } ] }
 END
   for how in "" --swap-only "--recompute auto --order as-is"; do
-    run 0 solve below.json -d v100 -b 6MiB $how && run 1 solve below.json -d v100 -b 6291455B $how && complains 'smallest budget is 6.00 MiB' || return 1
+    run 0 solve below.json -d v100 -b 6MiB $how && run 1 solve below.json -d v100 -b 6291455B $how && complains 'in 5.99 MiB; ask for 6.00 MiB' || return 1
   done
 }
 neighbours() { # a point is as good as the plan of that budget alone, however many stand beside it
@@ -108,7 +108,7 @@ END
 }
 statuses() { # 0 with a plan, 4 only where a gap was asked for, 1 where nothing fits
   run 0 solve net.json -b 40% --limit 1 && run 4 solve net.json -b 40% --swap-only --gap 0.01% --limit 1 && run 0 solve net.json -b 40% --gap 1000% --limit 1 &&
-    run 1 solve net.json -b 20MiB && run 1 curve net.json --budget 20MiB,30MiB && says 'no plan fits' && run 1 whatif net.json -d v100 --budget 20MiB &&
+    run 1 solve net.json -b 20MiB && run 1 solve net.json -b 20MiB --gap 0 && run 1 solve net.json -b 90MiB --host 1MiB --gap 0 --limit 1 --placement granules && complains 'none is ruled out; ask for' && run 1 curve net.json --budget 20MiB,30MiB && says 'no plan fits' && run 1 whatif net.json -d v100 --budget 20MiB &&
     says 'no plan fits' && run 0 curve net.json --budget 20MiB,60% --limit 1000 && run 0 whatif net.json -d v100 --budget 20MiB,60% --limit 1000
 }
 interrupted() { # SIGNAL COMMAND...: asked early, it ends soon with status 130 and what it has

@@ -64,25 +64,25 @@ again() { # two runs, one plan
 }
 made_by() { grep -q '"made_by".*"ferry":"[0-9.]*".*"options":.*"seed":' <(tr -d '\n ' <plan.json); }
 host_counts() { # too little of the host is an answer that says so
-  run 1 solve vgg.json --swap-only --budget 3GiB --host 1MiB --json && [ "$(number host_bytes)" = $((1 << 20)) ] && says '"why": ?"no plan fits .* of the host' && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there"
+  run 1 solve vgg.json --swap-only --budget 3GiB --host 1MiB --json && [ "$(number host_bytes)" = $((1 << 20)) ] && says '"why": ?"no plan fits .* of the host' && says '"reasons": "at op [0-9]+ .* 2.* GiB have to be on the host' && complains "with 1.00 MiB of the host's memory; ask for [0-9.]+ GiB, or for more of the host's memory$"
 }
 floor() {
-  run 1 solve vgg.json --swap-only --placement granules --budget 1GiB --json && complains '(smallest budget is|nothing fits, in) .* set by op [0-9]+ \(' || return 1
+  run 1 solve vgg.json --swap-only --placement granules --budget 1GiB --json && complains '^ferry: no plan of whole ops fits in 1.00 GiB; ask for [0-9.]+ GiB, or allow ops in parts with --sections auto$' && says 'nothing fits in whole ops, because of op [0-9]+ \(' || return 1
   local bytes found parts=0 part
-  bytes=$(number floor_bytes) found=$(grep -oE '[0-9]+B\)( a plan was found)?, set by' err | grep -oE '^[0-9]+')
+  bytes=$(number floor_bytes) found=$(number found_bytes)
   for part in granule pinned pool touched workspace; do parts=$((parts + $(number ${part}_bytes))); done
-  [ "$bytes" = "$parts" ] && complains 'sections auto may run them in parts' &&
-    run 1 solve vgg.json --recompute off --order as-is --budget 1GiB --sections 2 && complains 'nor was one found with ops in parts' && run 1 solve vgg.json --swap-only --placement granules --budget $((bytes - 1))B &&
+  [ "$bytes" = "$parts" ] &&
+    run 1 solve vgg.json --recompute off --order as-is --budget 1GiB --sections 2 -v && complains '^ferry: no plan fits in 1.00 GiB; ask for [0-9.]+ GiB$' && complains '^ferry: below [0-9.]+ GiB nothing fits in whole ops, because of op' && run 1 solve vgg.json --swap-only --placement granules --budget $((bytes - 1))B &&
     run 0 solve vgg.json --swap-only --placement granules --budget "${found}B" --gap 1000% && [ "$bytes" -le "$found" ] || return 1
-  run 0 curve vgg.json --swap-only --placement granules --budget 1GiB,50% --limit 1000 && says "^no plan fits in 1.00 GiB .*below .* \(${bytes}B\) nothing fits, set by op [0-9]+ \("
+  run 0 curve vgg.json --swap-only --placement granules --budget 1GiB,50% --limit 1000 && says "^no plan of whole ops fits in 1.00 GiB; it takes at least [0-9.]+ GiB, or allow ops in parts"
 }
 in_arena() { # less fits granules than an arena; what is called least has been tried, with whatever groups its granules are filled
   local least
-  "$ferry" zoo resnet18 --batch 13 --device rtx4090 -q -o small.json && run 1 solve small.json --swap-only --budget 98MiB && complains '; the smallest budget is 100 MiB \(104857600B\), set by .* 480 KiB of rounding' &&
-    run 1 solve small.json --swap-only --budget 101MiB --placement granules && complains 'below 100 MiB \(104857600B\) nothing fits, in 102 MiB \([0-9]*B\) a plan was found' &&
+  "$ferry" zoo resnet18 --batch 13 --device rtx4090 -q -o small.json && run 1 solve small.json --swap-only --budget 98MiB --json && complains 'in 98.0 MiB; ask for 100 MiB, or allow' && [ "$(number found_bytes)" = 104857600 ] && says '480 KiB of rounding' &&
+    run 1 solve small.json --swap-only --budget 101MiB --placement granules && complains 'in 101 MiB; ask for 102 MiB' &&
     run 0 solve small.json --swap-only --budget 101MiB "${limit[@]}" -o least.json && run 0 check small.json least.json && grep -q '"kind": *"arena"' least.json || return 1
-  "$ferry" zoo alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 --device v100 -q -o alex.json && run 1 solve alex.json --swap-only --budget 50MiB --placement granules || return 1
-  least=$(grep -oE '[0-9]+B\)( a plan was found)?, set by' err | grep -oE '^[0-9]+')
+  "$ferry" zoo alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 --device v100 -q -o alex.json && run 1 solve alex.json --swap-only --budget 50MiB --placement granules --json || return 1
+  least=$(number found_bytes)
   run 1 solve alex.json --swap-only --budget $((least - (4 << 20)))B --placement granules && run 0 solve alex.json --swap-only --budget "${least}B" --placement granules "${limit[@]}"
 }
 noisy() { # an arena is looked at with noise too; what is said of noise is said of that plan
@@ -98,7 +98,7 @@ low_limit() { # offsets are tried over and over where they do not fit, whatever 
 }
 small_ones() { # the pool of small tensors alone is over the budget
   "$ferry" zoo charrnn --batch 32 --width-divisor 4 --seq 4 --classes 50 --device titanx-pascal -q -o tiny.json || return 1
-  run 1 solve tiny.json --swap-only --placement granules --budget 60% && complains '(smallest budget is|nothing fits, in) .* too small to move'
+  run 1 solve tiny.json --swap-only --placement granules --budget 60% --json && complains 'fits in .*; ask for ' && says 'too small to move'
 }
 reserve() {
   sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' vgg.json >guess.json

@@ -125,6 +125,12 @@ START_TEST (values_are_shown_with_three_digits) {
   ck_assert_str_eq (units_bytes (text, 0), "0 B");
   ck_assert_str_eq (units_bytes (text, 1023), "1023 B");
   ck_assert_str_eq (units_bytes (text, 1024), "1.00 KiB");
+  ck_assert_str_eq (units_bytes_down (text, 6291455), "5.99 MiB");
+  ck_assert_str_eq (units_bytes_up (text, 6291455), "6.00 MiB");
+  ck_assert_str_eq (units_bytes_up (text, 6291456), "6.00 MiB");
+  ck_assert_str_eq (units_bytes_up (text, 6291457), "6.01 MiB");
+  ck_assert_str_eq (units_bytes_up (text, INT64_MAX), "8192 PiB");
+  ck_assert_str_eq (units_bytes_down (text, 1023), "1023 B");
   ck_assert_str_eq (units_bytes (text, 12884901888), "12.0 GiB");
   ck_assert_str_eq (units_bytes (text, 158913789952), "148 GiB");
   ck_assert_str_eq (units_bytes (text, -1536), "-1.50 KiB");
@@ -154,6 +160,9 @@ START_TEST (what_is_shown_is_near_what_it_shows) {
     ck_assert_msg (units_parse_bytes (units_bytes (text, value), &back, &err), "%s", err.text);
     int64_t off = back > value ? back - value : value - back;
     ck_assert_msg (off <= value / 180, "%lld shown as %s", (long long)value, text);
+    value >>= 1; /* rounded up it still has to be a number */
+    ck_assert (units_parse_bytes (units_bytes_up (text, value), &back, &err) && back >= value);
+    ck_assert (units_parse_bytes (units_bytes_down (text, value), &back, &err) && back <= value);
   }
 }
 END_TEST

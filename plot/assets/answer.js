@@ -21,7 +21,7 @@ function showAnswer(c, proof, moves) {
 
 // No plan: r is the refusal; retry: asks for a budget that has one.
 function showNone(r, sure, retry) {
-  const least = r.floor_bytes > r.budget_bytes ? r.least_bytes ?? r.floor_bytes : null;
+  const least = r.floor_bytes > r.budget_bytes ? r.found_bytes || r.least_bytes : r.found_bytes || null;
   at("words").replaceChildren(make("strong", {}, sure ? `Nothing fits in ${bytesText(r.budget_bytes)}. ` : `No plan was found in ${bytesText(r.budget_bytes)}. `),
     least ? `Whole ops need ${bytesText(least)}, set by ${r.floor_op.name}. ` : "", "Allow more, or ",
     make("button", { type: "button", class: "link", onclick: () => retry(least) }, least ? `ask for ${bytesText(Math.ceil(least * 1.02))}` : "ask for more memory"), ".");

@@ -13,7 +13,7 @@
 #include "solver/sections/sections.h"
 #include "solver/solve.h"
 
-enum { QUICK_TICKS = 20000, LOOSE_PPM = 1000000000, TRIES = 8 };
+enum { QUICK_TICKS = 20000, LOOSE_PPM = 1000000000, TRIES = 8, HALVINGS = 3 };
 
 static int64_t free_bytes (const device *d) {
   return d->memory_bytes - d->reserved_bytes;
@@ -166,34 +166,57 @@ static bool find_needs (const trace *t, const ask *q, int64_t *bytes, error *err
   return ok;
 }
 
-bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
-  int64_t least, granules, most, bytes[TRIES + 1];
+/* Half way to what was too little, a few times. */
+static bool come_nearer (const trace *t, const ask *q, int64_t none_bytes, int64_t *found_bytes,
+                         error *err) {
+  int64_t granule = q->device.granule_bytes;
+  for (int i = 0; i < HALVINGS && !is_stopped (q); i++) {
+    bool fits;
+    int64_t next = (none_bytes + *found_bytes) / 2 / granule * granule;
+    if (next <= none_bytes || *found_bytes - none_bytes < *found_bytes / 64)
+      break;
+    if (!fits_in (t, q, next, &fits, err))
+      return false;
+    *(fits ? found_bytes : &none_bytes) = next;
+  }
+  return true;
+}
+
+/* A few quick searches, from the floor upward, or from the budget in which nothing was found. */
+static bool find_least (const trace *t, const ask *q, ask_least *out, error *err) {
+  int64_t least, granules, most, bytes[TRIES + 1], granule = q->device.granule_bytes;
   bool fits = false;
   *out = (ask_least){ 0 };
   if (!floors_of (t, q, &least, &granules, err) || !find_needs (t, q, &most, err))
     return false;
   out->floor_bytes = ask_with_reserve (q, least);
   out->reserve_bytes = out->floor_bytes - least;
-  int n = budgets_to_try (least, granules, q->device.granule_bytes, most, bytes);
+  int64_t above = (q->options.budget_bytes / granule + 1) * granule;
+  int n = budgets_to_try (least > above ? least : above, granules, granule, most, bytes);
+  int64_t found_bytes = 0, none_bytes = above - granule;
   for (int i = 0; i < n && !fits && !is_stopped (q); i++) {
     if (ask_with_reserve (q, bytes[i]) > free_bytes (&q->device))
       break;
     fits = bytes[i] == most;
     if (!fits && !fits_in (t, q, bytes[i], &fits, err))
       return false;
-    if (fits)
-      out->found_bytes = ask_with_reserve (q, bytes[i]);
+    *(fits ? &found_bytes : &none_bytes) = bytes[i];
   }
+  if (fits && !come_nearer (t, q, none_bytes > least ? none_bytes : least, &found_bytes, err))
+    return false;
+  out->found_bytes = fits ? ask_with_reserve (q, found_bytes) : 0;
   return true;
 }
 
-static bool refuse (const trace *t, const ask *q, error *err) {
+static bool refuse (const trace *t, ask *q, bool open, error *err) {
   error fresh = { 0 };
   ask_least least;
-  if (!ask_least_of (t, q, &least, &fresh))
+  if (!find_least (t, q, &least, &fresh))
     return error_set (err, fresh.code, "%s", fresh.text);
+  q->least = least;
   floor_request r = { .budget_bytes = q->options.budget_bytes,
                       .host_bytes = q->options.host_bytes,
+                      .open = open,
                       .in_parts = q->options.sections != SECTIONS_OFF,
                       .drops = q->options.recompute != RECOMPUTE_OFF,
                       .stays = q->options.recompute == RECOMPUTE_ONLY,
@@ -269,7 +292,7 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   if (!keep_all (t, q, a, out, &done, err))
     return false;
   if (!done && floor_outlives (t, q->options.budget_bytes, q->options.host_bytes))
-    return refuse (t, q, err);
+    return refuse (t, q, false, err);
   if (done || solve (t, &q->options, a, out, &why))
     return true;
   if (is_stopped (q) && (why.code == ERR_infeasible || why.code == ERR_limit) &&
@@ -279,7 +302,7 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
     return say_stopped (q, &why, err);
   *err = why;
   bool is_no = why.code == ERR_infeasible || holds_nothing (q);
-  return is_no && refuse (t, q, err);
+  return (is_no || why.code == ERR_limit) && refuse (t, q, !is_no, err);
 }
 
 /* ---- other ways that might do better ---- */

@@ -8,12 +8,20 @@
 #include "solver/options/allowed.h"
 #include "solver/options/options.h"
 
+/* A smallest budget, and whether a plan was found in it: else none fits below, and that is all. */
+typedef struct ask_least {
+  int64_t floor_bytes;   /* below, nothing of whole ops fits; the reserve included */
+  int64_t reserve_bytes; /* of floor_bytes */
+  int64_t found_bytes;   /* a plan was found in so much, above the budget; 0: none was */
+} ask_least;
+
 typedef struct ask {
   solve_options options; /* but its budget and its device */
   device device;
   int64_t asked_bytes; /* the budget, reserve included */
   int64_t reserve_bytes;
   int64_t reserve_ppm; /* of a budget; -1: the reserve is these bytes of any budget */
+  ask_least least;     /* of a question that was refused */
 } ask;
 
 /* A budget of which these bytes are left once its reserve is kept. */
@@ -29,18 +37,8 @@ bool ask_budget (ask *q, int64_t asked_bytes, error *err) MUST_CHECK;
 bool ask_room (const device *d, int64_t budget_bytes, error *err) MUST_CHECK;
 bool ask_host (const device *d, int64_t host_bytes, error *err) MUST_CHECK;
 
-/* A smallest budget, and whether a plan was found in it: else none fits below, and that is all. */
-typedef struct ask_least {
-  int64_t floor_bytes;   /* below, nothing of whole ops fits; the reserve included */
-  int64_t reserve_bytes; /* of floor_bytes */
-  int64_t found_bytes;   /* a plan was found in so much; 0: none was */
-} ask_least;
-
-/* A few quick searches, from the floor upward. */
-bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) MUST_CHECK;
-
-/* If nothing has to move, the plan takes no more than the step needs. ERR_infeasible names the
-   smallest budget, its parts and the op that sets it. */
+/* If nothing has to move, the plan takes no more than the step needs. Where none fits, the error
+   names the budget to ask for, and q->least how that came about. */
 bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) MUST_CHECK;
 
 /* A bound, quick and weak, of plans that do more than q allows. */

@@ -87,6 +87,31 @@ bool floor_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes) {
   return living_on (t) > budget_bytes + host_bytes;
 }
 
+/* ---- the words ---- */
+
+/* The one sentence of every refusal. Its first figure is the budget that was asked for, rounded
+   down, its last the one to ask for, rounded up: pasted back, it works. */
+static bool say (const floor_request *r, error_code code, const char *none, bool host,
+                 const char *also, error *err) {
+  enum { PART = 64 };
+  char budget[UNITS_TEXT], bytes[UNITS_TEXT], with[PART] = "", next[PART];
+  int64_t asked_bytes = r->asked_bytes ? r->asked_bytes : r->budget_bytes;
+  if (host)
+    snprintf (with, PART, " with %s of the host's memory", units_bytes_down (bytes, r->host_bytes));
+  if (r->found_bytes)
+    snprintf (next, PART, "ask for %s", units_bytes_up (bytes, r->found_bytes));
+  else if (r->least_bytes > asked_bytes)
+    snprintf (next, PART, "it takes at least %s", units_bytes_up (bytes, r->least_bytes));
+  else
+    snprintf (next, PART, "give more");
+  return error_set (err, code, "%s in %s%s%s; %s%s%s", none, units_bytes_down (budget, asked_bytes),
+                    with, code == ERR_limit ? ", and none is ruled out" : "", next,
+                    !host            ? ""
+                    : r->found_bytes ? ", or for more of the host's memory"
+                                     : " of either",
+                    also);
+}
+
 /* Empty where no op has parts. */
 static bool in_parts_text (const trace *t, arena *scratch, char text[PARTS_TEXT], error *err) {
   summary s;
@@ -100,45 +125,46 @@ static bool in_parts_text (const trace *t, arena *scratch, char text[PARTS_TEXT]
   return true;
 }
 
-/* "the smallest budget is" only what was tried. */
-static void least_text (const memory_floor *f, const floor_request *r, char *text, int size) {
-  char least[UNITS_TEXT], found[UNITS_TEXT];
-  int64_t bytes = r->least_bytes ? r->least_bytes : f->bytes;
-  units_bytes (least, bytes);
-  if (r->found_bytes == bytes)
-    snprintf (text, (size_t)size, "the smallest budget is %s (%lldB)", least, (long long)bytes);
-  else if (r->found_bytes)
-    snprintf (text, (size_t)size, "below %s (%lldB) nothing fits, in %s (%lldB) a plan was found",
-              least, (long long)bytes, units_bytes (found, r->found_bytes),
-              (long long)r->found_bytes);
-  else
-    snprintf (text, (size_t)size, "below %s (%lldB) nothing fits", least, (long long)bytes);
+/* The parts of the least; those of no bytes are left out. */
+static const char *least_text (const memory_floor *f, const floor_request *r, char *text,
+                               int size) {
+  int64_t above_bytes = r->least_bytes - r->reserve_bytes - f->bytes;
+  const struct {
+    int64_t bytes;
+    const char *what;
+  } parts[] = { { f->touched_bytes, "that it uses" },
+                { f->workspace_bytes, "of workspace" },
+                { f->pinned_bytes, "pinned" },
+                { f->pool_bytes, "too small to move" },
+                { f->granule_bytes + (above_bytes > 0 ? above_bytes : 0),
+                  "of rounding to granules" },
+                { r->reserve_bytes, "of reserve" } };
+  int n = 0;
+  text[0] = 0;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    char bytes[UNITS_TEXT];
+    if (parts[i].bytes > 0 && n < size)
+      n += snprintf (text + n, (size_t)(size - n), "%s%s %s", n ? ", " : "",
+                     units_bytes (bytes, parts[i].bytes), parts[i].what);
+  }
+  return text;
 }
 
 static bool below (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
                    error *err) {
-  enum { LEAST_TEXT = 160 };
-  char parts[PARTS_TEXT], named[LEAST_TEXT];
-  char budget[UNITS_TEXT], touched[UNITS_TEXT], workspace[UNITS_TEXT], reserve[UNITS_TEXT];
-  char pinned[UNITS_TEXT], pool[UNITS_TEXT], rounding[UNITS_TEXT];
+  enum { MADE_TEXT = 256 };
+  char parts[PARTS_TEXT], least[UNITS_TEXT], made[MADE_TEXT];
   const op *o = &t->ops[f->op];
-  int64_t kept = r->reserve_bytes, above_bytes = r->least_bytes - kept - f->bytes;
+  bool may_cut = o->parts > 1 && !r->in_parts;
   if (!in_parts_text (t, scratch, parts, err))
     return false;
-  least_text (f, r, named, sizeof named);
-  return error_set (
-      err, ERR_infeasible,
-      "no plan fits in %s%s %s, set by op %d (%.60s)%s: %s that it uses, %s of workspace, %s "
-      "pinned, %s too small to move, %s of rounding to granules%s%s%s",
-      units_bytes (budget, r->asked_bytes ? r->asked_bytes : r->budget_bytes),
-      r->in_parts    ? ", nor was one found with ops in parts; with whole ops"
-      : o->parts > 1 ? " with whole ops (--sections auto may run them in parts);"
-                     : ";",
-      named, f->op, name_of (o), o->parts > 1 ? "" : ", which has no parts",
-      units_bytes (touched, f->touched_bytes), units_bytes (workspace, f->workspace_bytes),
-      units_bytes (pinned, f->pinned_bytes), units_bytes (pool, f->pool_bytes),
-      units_bytes (rounding, f->granule_bytes + (above_bytes > 0 ? above_bytes : 0)),
-      kept ? ", a reserve of " : "", kept ? units_bytes (reserve, kept) : "", parts);
+  say (r, ERR_infeasible, may_cut ? "no plan of whole ops fits" : "no plan fits", false,
+       may_cut ? ", or allow ops in parts with --sections auto" : "", err);
+  return error_more (err, "below %s nothing fits%s, because of op %d (%.60s)%s: %s%s",
+                     units_bytes (least, r->least_bytes ? r->least_bytes : f->bytes),
+                     o->parts > 1 ? " in whole ops" : "", f->op, name_of (o),
+                     o->parts > 1 ? "" : ", which has no parts", least_text (f, r, made, MADE_TEXT),
+                     parts);
 }
 
 /* The op at which most bytes have to be on the host, whatever is away. */
@@ -162,38 +188,29 @@ static bool host_need (const trace *t, int64_t budget_bytes, arena *scratch, int
 
 static bool above (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
                    error *err) {
-  char parts[PARTS_TEXT], budget[UNITS_TEXT], least[UNITS_TEXT], host[UNITS_TEXT];
-  char need[UNITS_TEXT];
+  char parts[PARTS_TEXT], least[UNITS_TEXT], need[UNITS_TEXT];
   int32_t op;
   int64_t bytes;
-  units_bytes (budget, r->budget_bytes);
   units_bytes (least, f->bytes);
-  units_bytes (host, r->host_bytes);
-  if (!in_parts_text (t, scratch, parts, err))
+  if (!in_parts_text (t, scratch, parts, err) ||
+      !host_need (t, r->budget_bytes, scratch, &op, &bytes, err))
     return false;
-  if (floor_outlives (t, r->budget_bytes, r->host_bytes))
-    return error_set (err, ERR_infeasible,
-                      "no plan fits in %s with %s of the host's memory: %s live on from step to "
-                      "step; give more of either",
-                      budget, host, units_bytes (need, living_on (t)));
+  if (floor_outlives (t, r->budget_bytes, r->host_bytes)) {
+    say (r, ERR_infeasible, "no plan fits", true, "", err);
+    return error_more (err, "%s live on from step to step", units_bytes (need, living_on (t)));
+  }
   if (r->stays)
-    return error_set (
-        err, ERR_limit,
-        "no plan that swaps nothing was found in %s, though the largest op needs only "
-        "%s%s; allow swapping (--recompute auto), or give more",
-        budget, least, parts);
-  if (!host_need (t, r->budget_bytes, scratch, &op, &bytes, err))
-    return false;
-  if (bytes > r->host_bytes && !r->drops && !r->in_parts)
-    return error_set (
-        err, ERR_infeasible,
-        "no plan fits in %s with %s of the host's memory: at op %d (%.60s) %s have to "
-        "be there; the largest op needs %s%s; give more of either",
-        budget, host, op, name_of (&t->ops[op]), units_bytes (need, bytes), least, parts);
-  return error_set (err, ERR_limit,
-                    "no plan was found in %s with %s of the host's memory, though the largest op "
-                    "needs only %s%s; give more of either",
-                    budget, host, least, parts);
+    say (r, ERR_limit, "no plan that swaps nothing was found", false,
+         ", or allow swapping with --recompute auto", err);
+  else if (bytes > r->host_bytes && !r->drops && !r->in_parts)
+    say (r, ERR_infeasible, "no plan fits", true, "", err);
+  else
+    say (r, ERR_limit, "no plan was found", bytes > r->host_bytes, "", err);
+  if (bytes > r->host_bytes && !r->stays)
+    return error_more (err, "at op %d (%.60s) %s have to be on the host; the largest op needs %s%s",
+                       op, name_of (&t->ops[op]), units_bytes (need, bytes), least, parts);
+  return error_more (err, "the largest op (%d, %.60s) needs only %s%s", f->op,
+                     name_of (&t->ops[f->op]), least, parts);
 }
 
 bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err) {
@@ -201,7 +218,8 @@ bool floor_refuse (const trace *t, const device *d, const floor_request *r, erro
   error fresh = { 0 };
   arena *scratch = arena_made (&fresh);
   if (scratch && floor_of (t, d, scratch, &f, &fresh)) {
-    if (r->budget_bytes < f.bytes || r->budget_bytes < r->least_bytes - r->reserve_bytes)
+    if (!r->open &&
+        (r->budget_bytes < f.bytes || r->budget_bytes < r->least_bytes - r->reserve_bytes))
       below (t, &f, r, scratch, &fresh);
     else
       above (t, &f, r, scratch, &fresh);

@@ -20,9 +20,9 @@ typedef struct memory_floor {
 bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out,
                error *err) MUST_CHECK;
 
-/* Below this nothing of whole ops fits, wherever things lie: what an op has to have at once, in whole
-   granules. How much more the granules of groups take depends on the budget, so floor_of is the floor
-   of one way to lay things out, and proved for no other. */
+/* Below this nothing of whole ops fits, wherever things lie: what an op has to have at once, in
+   whole granules. How much more the granules of groups take depends on the budget, so floor_of is
+   the floor of one way to lay things out, and proved for no other. */
 bool floor_least (const trace *t, const device *d, arena *scratch, memory_floor *out,
                   error *err) MUST_CHECK;
 /* The device as floor_least sees it. */
@@ -35,6 +35,7 @@ bool floor_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes);
 /* The request that could not be met. */
 typedef struct floor_request {
   int64_t budget_bytes, host_bytes;
+  bool open;     /* none was found, and none is ruled out */
   bool in_parts; /* ops might have been cut */
   bool drops;    /* tensors might have been dropped and made again */
   bool stays;    /* nothing might have been swapped */
@@ -45,9 +46,9 @@ typedef struct floor_request {
   int64_t found_bytes;   /* with its reserve, a plan was found in so much */
 } floor_request;
 
-/* Says in err why nothing was found: below the floor its parts and its op, and whether it could run
-   in parts; else the op at which the host's memory does not suffice, or that none of these is the
-   reason. Always false. */
+/* Says in err that nothing was found, and what to ask for. Its `more` is why: below the floor its
+   parts and its op; else the op at which the host's memory does not suffice, or that none of these
+   is the reason. Always false. */
 bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err);
 
 #endif
