@@ -5,6 +5,8 @@ SERVER_FILES = \
   server/api/advice.h \
   server/api/advise.c \
   server/api/api.h \
+  server/api/cards.c \
+  server/api/cards.h \
   server/api/csv.c \
   server/api/csv.h \
   server/api/embedded.c \
@@ -22,6 +24,7 @@ SERVER_FILES = \
   server/ask/asked.c \
   server/ask/asked.h \
   server/ask/call_line.c \
+  server/ask/length.c \
   server/client/client.c \
   server/client/client.h \
   server/client/inner.h \

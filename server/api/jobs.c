@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "server/api/api.h"
+#include "server/api/cards.h"
 #include "server/ask/asked.h"
 #include "server/work/crew.h"
 #include "server/api/routes.h"
@@ -199,7 +200,11 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
   error err = { 0 };
   bool found = false;
   submit_answer answer;
-  job_row job = { .id = a->id, .kind = kind, .request = a->text, .trace = q->trace + 3 };
+  job_row job = { .id = a->id,
+                  .kind = kind,
+                  .request = a->text,
+                  .trace = q->trace + 3,
+                  .length_ms = a->length_s * 1000 };
   if (!store_submit (s->store, &job, q->owner,
                      (queue_limit){ s->options.most_queued, s->tokens != NULL }, &answer, &err) ||
       (answer != SUBMIT_FULL &&
@@ -227,7 +232,8 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
 }
 
 /* Traces of others are as absent as those that nobody has. */
-static bool check_traces (service *s, request *q, reply *p, const job_kind *k, asked *a) {
+static bool check_traces (service *s, request *q, reply *p, const job_kind *k, asked *a,
+                          const char **infos) {
   error err = { 0 };
   for (int i = 0; i < a->n_traces; i++) {
     trace_row t;
@@ -236,6 +242,7 @@ static bool check_traces (service *s, request *q, reply *p, const job_kind *k, a
       reply_error (p, q, &err);
       return false;
     }
+    infos[i] = found ? t.info : "";
     if (!found && a->n_faults < MOST_FAULTS) {
       fault *f = &a->faults[a->n_faults++];
       if (k->operand == OPERAND_JOBS)
@@ -285,12 +292,29 @@ static bool is_new (service *s, const request *q, const char *id) {
          j.state == JOB_failed || j.state == JOB_cancelled;
 }
 
+static void reply_valid (reply *p, const asked *a) {
+  json_writer w;
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_text (&w, "id", a->id);
+  json_add_bool (&w, "valid", true);
+  json_close_object (&w);
+  reply_json (p, 200, &w);
+}
+
+/* The same question has the same answer for ever, once it has one. */
+static void follow (service *s, request *q, reply *p, const job_row *j) {
+  api_follow (s, q, p, j, wait_s (q));
+  p->keep = j->state == JOB_done && p->status == 200 && !q->wait_until_ns &&
+            !request_header (q, "Idempotency-Key");
+}
+
 void api_submit (service *s, request *q, reply *p) {
   const job_kind *k = kind_named (q->part[0]);
+  const char *infos[MOST_PACK_JOBS];
   asked a;
   error err = { 0 };
   job_row j;
-  json_writer w;
   if (k->operand == OPERAND_BODY) {
     reply_problem (p, q, PROBLEM_wrong_method, "imports are made by POST /v1/traces");
     reply_header (p, "Allow", "GET");
@@ -301,26 +325,23 @@ void api_submit (service *s, request *q, reply *p) {
                    err.text);
     return;
   }
-  if (!check_traces (s, q, p, k, &a))
+  if (!check_traces (s, q, p, k, &a, infos))
     return;
+  bool fresh = !q->wait_until_ns && !a.n_faults && is_new (s, q, a.id);
+  if (fresh)
+    cards_check (s, q, k, &a, infos);
   if (a.n_faults) {
     reply_faults (p, q, a.faults, a.n_faults);
     return;
   }
   if (a.only_validate) {
-    json_begin (&w, 0);
-    json_open_object (&w);
-    json_add_text (&w, "id", a.id);
-    json_add_bool (&w, "valid", true);
-    json_close_object (&w);
-    reply_json (p, 200, &w);
+    reply_valid (p, &a);
     return;
   }
-  if (!q->wait_until_ns &&
-      ((is_new (s, q, a.id) && !api_has_room (s, q, p)) || !key_is_kept (s, q, p, a.id)))
+  if (!q->wait_until_ns && ((fresh && !api_has_room (s, q, p)) || !key_is_kept (s, q, p, a.id)))
     return;
   if (q->wait_until_ns ? find_asked (s, q, p, a.id, &j) : api_put_job (s, q, p, k->name, &a, &j))
-    api_follow (s, q, p, &j, wait_s (q));
+    follow (s, q, p, &j);
 }
 
 /* ---- looking ---- */

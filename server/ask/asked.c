@@ -424,6 +424,7 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
     add_fault (out, &wrong);
   if (object)
     check_pairs (&root, out);
+  out->length_s = asked_length_s (&root);
   bool ok = out->n_faults == 0 && finish (&r, k->name, err);
   json_close (d);
   if (!ok)

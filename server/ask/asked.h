@@ -15,6 +15,7 @@ typedef struct asked {
   const char *traces[MOST_PACK_JOBS]; /* digests */
   int n_traces;
   bool only_validate;
+  int64_t length_s; /* a guess at how long it takes, by what it asks for */
   fault faults[MOST_FAULTS];
   int n_faults;
 } asked;
@@ -25,6 +26,9 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
 /* For an upload: no body but the digest of what was sent. */
 bool asked_import (const char *digest, const char *fingerprint, arena *a, asked *out,
                    error *err) MUST_CHECK;
+/* A guess at how long the job of a request takes: it goes behind those of its owner that are
+   shorter and came at most so much later. */
+int64_t asked_length_s (const json *root);
 void asked_id (const char *kind, const char *text, char id[65]);
 
 /* A trace of a job, and the file name that the worker sees. */

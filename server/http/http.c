@@ -141,8 +141,8 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
     routes_answer (r->http->service, r->e.route, &r->e.request, &r->e.reply);
   if (r->e.handled || r->e.reply.status)
     return door_reply (r);
-  if (!r->put && r->e.route->body == BODY_NONE && !r->body.too_large &&
-      door_reply_kept (r, &result))
+  bool small = r->e.route->body == BODY_NONE || r->e.route->body == BODY_CONTROL;
+  if (!r->put && small && !r->body.too_large && !r->body.failed && door_reply_kept (r, &result))
     return result;
   return r->put ? MHD_YES : put (r);
 }

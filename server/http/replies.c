@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sha256.h"
 #include "server/http/door.h"
 
 static void add_headers (door *r, struct MHD_Response *out) {
@@ -21,18 +22,30 @@ static int64_t now_s (void) {
   return service_now_ns () / 1000000000;
 }
 
-/* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path.
+/* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path,
+   and one a path and body of those that ask for work, since equal questions have equal answers.
    What takes some thought to read is left to the route. */
 static bool is_plain (const request *q) {
+  enum { MOST_BODY = 1 << 16 };
   const char *accept = request_list (q, "Accept");
   bool any = !accept || strcmp (accept, "*/*") == 0 || strcasecmp (accept, "application/json") == 0;
-  return strcmp (q->method, "GET") == 0 && !q->n_query && any;
+  bool asks = strcmp (q->method, "POST") == 0 && !q->spool && q->body.size &&
+              q->body.size <= MOST_BODY && !request_header (q, "Content-Encoding") &&
+              !request_header (q, "Idempotency-Key");
+  return (asks || strcmp (q->method, "GET") == 0) && !q->n_query && any;
 }
 
 static const char *key_of (door *r) {
+  request *q = &r->e.request;
   error ignored = { 0 };
-  return arena_format (r->e.request.arena, &ignored, "%s %s", r->e.request.owner,
-                       r->e.request.path);
+  char digest[SHA256_TEXT] = "";
+  sha256 s;
+  if (q->body.size) {
+    sha256_start (&s);
+    sha256_add (&s, q->body.data, (size_t)q->body.size);
+    sha256_text (&s, digest);
+  }
+  return arena_format (q->arena, &ignored, "%s %s %s", q->owner, q->path, digest);
 }
 
 void door_sleep (exchange *e) {
@@ -156,6 +169,8 @@ bool door_reply_kept (door *r, enum MHD_Result *result) {
   if (hit) {
     r->e.reply.status = 200;
     service_count_of (r->http->service, METRIC_cache_hits_total, kind_of (q), NULL, NULL);
+    if (q->body.size)
+      service_count_of (r->http->service, METRIC_jobs_joined_total, kind_of (q), NULL, NULL);
     measure (r);
   }
   return hit;

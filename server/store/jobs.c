@@ -80,6 +80,12 @@ static bool submit (store *s, const job_row *job, const char *owner, queue_limit
                        " started_ms = 0, finished_ms = 0"
                        " where id = $1 and state in ('failed', 'cancelled') returning id",
                        a, &again, err, job->id, now.text);
+  if (ok && *answer != SUBMIT_JOINED)
+    ok = STORE_INSIDE (s,
+                       "insert into due (job, at_ms) values ($1, $2)"
+                       " on conflict (job) do update set at_ms = excluded.at_ms",
+                       NULL, NULL, err, job->id,
+                       store_number (store_now_ms () + job->length_ms).text);
   if (ok && job->trace && *answer != SUBMIT_JOINED)
     ok = STORE_INSIDE (s,
                        "insert into origin (job, trace) values ($1, substr ($2, 1, 32))"
@@ -123,6 +129,7 @@ bool store_promise (store *s, const char *owner, const char *name, const char *j
 
 /* ---- at work ---- */
 
+#define DUE "coalesce ((select d.at_ms from due d where d.job = job.id), created_ms)"
 #define FIRST_OWNER "(select min (o.owner) from owner o where o.object = job.id)"
 
 /* The turn that it took; a replica that claims at the same moment may take it twice. */
@@ -145,7 +152,7 @@ bool store_claim (store *s, const char *worker, int64_t lease_ms, const char *on
             " where id = (select id from job"
             " where state = 'queued' and ($4 = '' or kind = $4) order by coalesce ((select t.at_ms"
             " from turn t where t.owner = " FIRST_OWNER "), 0), case kind when 'imports' then 0"
-            " else 1 end, created_ms, id limit 1%s) and state = 'queued'"
+            " else 1 end, " DUE ", id limit 1%s) and state = 'queued'"
             " returning id, kind, request, outcome, problem, state, attempt, tries, events,"
             " created_ms, started_ms, finished_ms",
             s->driver->now_ms, s->driver->claims);
@@ -339,19 +346,17 @@ static int64_t before_in_turn (const sql_rows *r, int64_t rank, int64_t own_ms) 
 bool store_position (store *s, const job_row *job, int64_t *out, error *err) {
   sql_rows own, others;
   arena *a = arena_new (0);
-  number_text created = store_number (job->created_ms);
   bool ok = a || error_memory (err);
   *out = 0;
   ok =
       ok &&
-      STORE_READ (
-          s,
-          "select (select count(*) from job where state = 'queued' and (created_ms <"
-          " cast($1 as bigint) or (created_ms = cast($1 as bigint) and id < $2)) and " FIRST_OWNER
-          " = m.owner), coalesce ((select at_ms from turn t where t.owner ="
-          " m.owner), 0), m.owner from (select min (owner) as owner from owner"
-          " where object = $2) m",
-          a, &own, err, created.text, job->id) &&
+      STORE_READ (s,
+                  "select (select count(*) from job where state = 'queued' and (" DUE " < m.due"
+                  " or (" DUE " = m.due and id < $1)) and " FIRST_OWNER
+                  " = m.owner), coalesce ((select at_ms from turn t where t.owner ="
+                  " m.owner), 0), m.owner from (select min (o.owner) as owner, min (" DUE ") as due"
+                  " from owner o, job where o.object = $1 and job.id = $1) m",
+                  a, &own, err, job->id) &&
       own.rows && sql_cell (&own, 0, 2) &&
       STORE_READ (s,
                   "select count(*), coalesce ((select t.at_ms from turn t where t.owner = q.owner),"

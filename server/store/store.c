@@ -38,6 +38,8 @@ static const char *const schema[] = {
   "create table if not exists seen (job text primary key, at_ms bigint not null)",
   /* When a job of theirs was last begun: owners take turns. */
   "create table if not exists turn (owner text primary key, at_ms bigint not null)",
+  /* A long job goes behind shorter ones of its owner that came soon after it. */
+  "create table if not exists due (job text primary key, at_ms bigint not null)",
   "create table if not exists origin (job text primary key, trace text not null)",
   "create table if not exists blob (digest text not null, part bigint not null,"
   " data text not null, primary key (digest, part))",
@@ -149,7 +151,7 @@ static bool take_back (store *s, error *err) {
 
 /* It changes with the meaning of the tables; rows of an older one are moved forward by the
    statements above. */
-enum { SCHEMA = 2 };
+enum { SCHEMA = 3 };
 
 static bool take_version (store *s, error *err) {
   sql_rows rows;

@@ -29,6 +29,7 @@ typedef struct job_row {
   const char *trace; /* W3C trace id of who asked first, 32 digits; read by a claim alone */
   job_state state;
   int64_t attempt, tries, events;
+  int64_t length_ms;                           /* about; read by store_submit alone */
   int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
 } job_row;
 

@@ -47,6 +47,7 @@ static bool drop_rows (store *s, const char *before, error *err) {
     "delete from turn where at_ms < cast($1 as bigint)",
     "delete from event where not exists (select 1 from job where job.id = event.job)",
     "delete from seen where not exists (select 1 from job where job.id = seen.job)",
+    "delete from due where not exists (select 1 from job where job.id = due.job)",
     "delete from origin where not exists (select 1 from job where job.id = origin.job)",
     ("delete from owner where not exists (select 1 from job where job.id = owner.object)"
      " and not exists (select 1 from trace where trace.id = owner.object)"),

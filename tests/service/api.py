@@ -272,7 +272,7 @@ def _ ():
   assert s.ask ("POST", "/v1/traces", form (files), kind).status == 200
   assert ferry ("submit", *files, "--server", s.url).stdout.strip () == id
   assert ferry ("submit", *files, "--server", s.url).stdout.strip () == id
-  job = ferry ("submit", *files, "-k", "schedules", "--with", '{"budget_ppm":900000,"limit_ticks":1000}', "--server", s.url).stdout
+  job = ferry ("submit", *files, "-k", "schedules", "--with", '{"budget_ppm":900000,"device":"v100","limit_ticks":1000}', "--server", s.url).stdout
   assert job.startswith ("/v1/schedules/")
   assert "more than 2 files" in problem (s.ask ("POST", "/v1/traces", form ([*files, "a.json"]), kind), 422)["detail"]
   assert "nothing ends it" in problem (s.ask ("POST", "/v1/traces", form (files, "!!"), kind), 422)["detail"]
@@ -874,13 +874,13 @@ def _ ():
 def _ ():
   def wait (**members): return ferry ("submit", "a.json", "-k", "schedules", "--with", json.dumps (members), "--wait", "--server", s.url, status=1)
   def jobs (*options, status=0): return ferry ("jobs", *options, "--server", s.url, status=status)
-  none, broken = wait (budget_bytes=1 << 20), wait (budget_bytes=1 << 50)
-  assert "no plan fits" in none.stderr and "the budget is" in broken.stderr and none.stderr.count ("\n") == broken.stderr.count ("\n") == 1
+  none, broken = wait (budget_bytes=1 << 20), wait (budget_bytes=1 << 30, reserve_bytes=1 << 31)
+  assert "no plan fits" in none.stderr and "the reserve of" in broken.stderr and none.stderr.count ("\n") == broken.stderr.count ("\n") == 1
   none, broken = (json.loads (p.stdout) for p in (none, broken))
   assert none["state"] == "done" and broken["state"] == "failed"
   path = broken["links"]["self"]
   assert "{" not in jobs (path, "--log").stdout
-  for part in "--result", "--plan": assert "the budget is" in jobs (path, part, status=3).stderr
+  for part in "--result", "--plan": assert "the reserve of" in jobs (path, part, status=3).stderr
   assert "done and has no plan" in jobs (none["links"]["self"], "--plan", status=3).stderr
   assert jobs (none["links"]["self"], "--log").stderr == ""
   assert "the server has no" in jobs ("/v1/schedules/" + "0" * 64, "--log", status=3).stderr

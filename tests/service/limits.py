@@ -28,6 +28,52 @@ def _ ():
   assert time.time () - start < 4 and s.ask ("GET", job["links"]["self"]).json ()["state"] == "running"
   s.ask ("DELETE", job["links"]["self"])
 
+@claim ("short questions go before long ones that have come first")
+def _ ():
+  links = []
+  for body in (long (budget_ppm=610000), long (budget_ppm=620000), long (budget_ppm=630000, limit_ticks=1000)):
+    links.append (s.ask ("POST", "/v1/schedules", body).json ()["links"]["self"])
+    while s.ask ("GET", links[0]).json ()["state"] == "queued": time.sleep (0.02)
+  place = lambda i: s.ask ("GET", links[i]).json ()["position"]
+  assert (place (1), place (2)) == (1, 0), (place (1), place (2))
+  s.ask ("DELETE", links[0])
+  assert s.ask ("GET", links[2], headers={"Prefer": "wait=30"}).json ()["state"] == "done"
+  assert s.ask ("GET", links[1]).json ().get ("finished_ms", 0) == 0
+  s.ask ("DELETE", links[1])
+
+@claim ("a card that is not named, or has less than is asked for, is a 422 at once, asked in earnest or not")
+def _ ():
+  bare = json.loads (text)
+  del bare["source"]
+  none = s.ask ("POST", "/v1/traces", json.dumps (bare).encode ()).json ()["trace"]
+  job = lambda **more: {"jobs": [{"name": "a", "trace": trace}], **more}
+  cases = (("schedules", {"trace": none, "budget_ppm": 700000}, "/device"), ("schedules", {"trace": trace, "budget_bytes": 30 << 30}, "/budget_bytes"),
+           ("schedules", {"trace": trace, "budget_bytes": 20 << 30, "device": "v100"}, "/budget_bytes"), ("schedules", {"trace": trace, "budget_ppm": 100000000}, "/budget_ppm"),
+           ("curves", {"trace": none, "points": 3}, "/device"), ("curves", {"trace": trace, "budgets": [30 << 30, 40 << 30]}, "/budgets"), ("min-memory", {"trace": none}, "/device"),
+           ("comparisons", {"trace": trace, "budget_bytes": 30 << 30}, "/budget_bytes"), ("what-if", {"trace": none}, "/devices"),
+           ("packs", job (memory_bytes=30 << 30), "/memory_bytes"), ("packs", job (memory_bytes=30 << 30, devices=["a100-80", "v100"]), "/memory_bytes"), ("packs", {"jobs": [{"name": "a", "trace": none}]}, "/devices"))
+  for kind, body, pointer in cases:
+    for only in ({}, {"validate_only": True}):
+      assert [e["pointer"] for e in problem (s.ask ("POST", f"/v1/{kind}", {**body, **only}), 422)["errors"]] == [pointer], (kind, body)
+  for kind, body in (("schedules", {"trace": trace, "budget_bytes": 30 << 30, "device": "a100-40"}), ("schedules", {"trace": none, "device": "v100"}), ("curves", {"trace": trace, "budgets": [30 << 30, 1 << 30]}),
+                     ("what-if", {"trace": none, "devices": ["v100"]}), ("packs", job (memory_bytes=30 << 30, devices=["a100-80"]))):
+    r = s.ask ("POST", f"/v1/{kind}", {**body, "validate_only": True})
+    assert r.status == 200, r.body
+
+@claim ("a question that has its answer gets it from memory, the same to the byte, and its own owner alone")
+def _ ():
+  body = {"trace": trace, "budget_ppm": 900000, "limit_ticks": 1000}
+  first = s.job ("schedules", body)
+  hits = lambda: sum (int (v) for v in re.findall (r'ferry_cache_hits_total\{kind="schedules"\} (\d+)', s.ask ("GET", "/metrics").body.decode ()))
+  replies = [s.ask ("POST", "/v1/schedules", body) for _ in range (3)]
+  assert all (r.status == 200 and r.body == replies[0].body and r.headers["Location"] == first["links"]["self"] for r in replies)
+  assert hits () >= 1 and replies[0].json ()["state"] == "done"
+  before = hits ()
+  problem (s.ask ("POST", "/v1/schedules", {**body, "nonsense": 1}), 422)
+  assert s.ask ("POST", "/v1/schedules", body, {"Idempotency-Key": "k"}).status == 200
+  problem (s.ask ("POST", "/v1/schedules", {**body, "limit_ticks": 2000}, {"Idempotency-Key": "k"}), 422)
+  assert hits () == before
+
 def raw (*parts):
   c = socket.create_connection (("127.0.0.1", s.port), PATIENCE)
   c.sendall (b"".join (parts))

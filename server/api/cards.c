@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Cards of a request: what its command would refuse at once, said before it is queued. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "server/api/cards.h"
+#include "solver/ask/ask.h"
+#include "trace/device.h"
+
+typedef struct looking {
+  service *s;
+  request *q;
+  asked *a;
+  const json *root;             /* of the canonical request */
+  const char *own[MOST_FAULTS]; /* the cards of its traces; NULL: none is known */
+  int64_t peak_bytes;           /* of the first trace */
+  json_document *known;         /* all cards; or NULL */
+} looking;
+
+static void add (looking *l, const char *pointer, const char *detail) {
+  if (l->a->n_faults == MOST_FAULTS)
+    return;
+  fault *f = &l->a->faults[l->a->n_faults++];
+  snprintf (f->pointer, sizeof f->pointer, "/%s", pointer);
+  snprintf (f->detail, sizeof f->detail, "%.159s", detail);
+}
+
+static const char *text_of (looking *l, const json *j) {
+  const char *text = NULL;
+  error ignored = { 0 };
+  return json_is_string (j) && json_get_text (j, &text, &ignored)
+             ? arena_string (l->q->arena, text, &ignored)
+             : NULL;
+}
+
+static bool read_card (looking *l, const json *j, device *out) {
+  static const read_options strict = { .strict = true };
+  error ignored = { 0 };
+  return device_read (j, &strict, l->q->arena, out, &ignored);
+}
+
+/* A card by its name. */
+static bool find_card (looking *l, const char *name, device *out) {
+  const char *all = l->s->options.device_files;
+  error ignored = { 0 };
+  if (!l->known && all)
+    l->known = json_open (all, (int64_t)strlen (all), &ignored);
+  json list = l->known ? json_root (l->known) : (json){ 0 };
+  for (size_t i = 0; i < json_count (&list); i++) {
+    json e = json_element (&list, i), n = json_member (&e, "name");
+    const char *its = text_of (l, &n);
+    if (its && strcmp (its, name) == 0)
+      return read_card (l, &e, out);
+  }
+  return false;
+}
+
+/* The card that the job is for: as it is asked for, or the trace's own. */
+static bool card_of (looking *l, device *out) {
+  json named = json_member (l->root, "device");
+  const char *name = text_of (l, &named);
+  if (json_is_object (&named))
+    return read_card (l, &named, out);
+  name = name ? name : l->own[0];
+  return name && find_card (l, name, out);
+}
+
+static void check_budget (looking *l, const char *key, const device *d, int64_t bytes) {
+  error err = { 0 };
+  if (!ask_room (d, bytes, &err))
+    add (l, key, err.text);
+}
+
+static int64_t int_of (looking *l, const char *key) {
+  int64_t value = 0;
+  error ignored = { 0 };
+  json j = json_member (l->root, key);
+  return json_is_int (&j) && json_get_int (&j, 0, MOST_INT, &value, &ignored) ? value : 0;
+}
+
+/* A share is one of at least the peak. */
+static void check_share (looking *l, const device *d) {
+  int64_t ppm = int_of (l, "budget_ppm");
+  int64_t least = ppm ? units_scale (l->peak_bytes, ppm, 1000000) : 0;
+  if (least)
+    check_budget (l, "budget_ppm", d, least);
+}
+
+/* Budgets that the card does not have are left out of several: one must stay. */
+static void check_budgets (looking *l, const device *d) {
+  json list = json_member (l->root, "budgets");
+  int64_t bytes = 0;
+  error err = { 0 };
+  size_t n = json_count (&list);
+  for (size_t i = 0; i < n; i++) {
+    json e = json_element (&list, i);
+    err = (error){ 0 };
+    if (!json_is_int (&e) || !json_get_int (&e, 0, MOST_INT, &bytes, &err) ||
+        ask_room (d, bytes, &err))
+      return;
+  }
+  if (n)
+    add (l, "budgets", err.text);
+}
+
+static void check_one (looking *l) {
+  device d;
+  json named = json_member (l->root, "device");
+  if (card_of (l, &d)) {
+    if (int_of (l, "budget_bytes"))
+      check_budget (l, "budget_bytes", &d, int_of (l, "budget_bytes"));
+    check_share (l, &d);
+    check_budgets (l, &d);
+  } else if (json_is_absent (&named))
+    add (l, "device", "the trace does not say which device it was made for: name one");
+}
+
+static void check_pack (looking *l) {
+  json list = json_member (l->root, "devices");
+  int64_t bytes = int_of (l, "memory_bytes");
+  int before = l->a->n_faults;
+  device d;
+  if (!json_count (&list) && !l->own[0])
+    add (l, "devices", "the first trace does not say which device it was made for: name one");
+  if (!json_count (&list) && l->own[0] && bytes && find_card (l, l->own[0], &d))
+    check_budget (l, "memory_bytes", &d, bytes);
+  for (size_t i = 0; bytes && l->a->n_faults == before && i < json_count (&list); i++) {
+    json e = json_element (&list, i);
+    const char *name = text_of (l, &e);
+    if (name && find_card (l, name, &d))
+      check_budget (l, "memory_bytes", &d, bytes);
+  }
+}
+
+static void check_grid (looking *l) {
+  json list = json_member (l->root, "devices"), from = json_member (l->root, "from");
+  if (!json_count (&list) && json_is_absent (&from) && !l->own[0])
+    add (l, "devices", "the trace does not say which device it was made for: name one");
+}
+
+/* False: it was uploaded to a version that did not note its card, and nothing is known. */
+static bool read_info (looking *l, int i, const char *info) {
+  error ignored = { 0 };
+  json_document *d = json_open (info, (int64_t)strlen (info), &ignored);
+  json root = d ? json_root (d) : (json){ 0 };
+  json card = json_member (&root, "device"), peak = json_member (&root, "peak_bytes");
+  bool known = card.value; /* null is a word too */
+  l->own[i] = known ? text_of (l, &card) : NULL;
+  if (d && i == 0 && !json_get_int (&peak, 0, MOST_INT, &l->peak_bytes, &ignored))
+    l->peak_bytes = 0;
+  json_close (d);
+  return known;
+}
+
+void cards_check (service *s, request *q, const job_kind *k, asked *a, const char *const *infos) {
+  error ignored = { 0 };
+  looking l = { .s = s, .q = q, .a = a };
+  for (int i = 0; i < a->n_traces; i++)
+    if (!read_info (&l, i, infos[i]))
+      return;
+  json_document *d = json_open (a->text, (int64_t)strlen (a->text), &ignored);
+  json root = d ? json_root (d) : (json){ 0 };
+  l.root = &root;
+  if (d && k->operand == OPERAND_JOBS)
+    check_pack (&l);
+  else if (d && strcmp (k->name, "what-if") == 0)
+    check_grid (&l);
+  else if (d && k->operand == OPERAND_TRACE)
+    check_one (&l);
+  json_close (d);
+  json_close (l.known);
+}
