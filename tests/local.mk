@@ -317,6 +317,8 @@ EXTRA_DIST += \
   tests/torch/lean.py \
   tests/torch/lean_claims.py \
   tests/torch/python.bash \
+  tests/torch/rank.py \
+  tests/torch/together_claims.py \
   tests/torch/updates_claims.py \
   tests/torch/used_claims.py \
   tests/walk.py

@@ -74,7 +74,7 @@ UNSTEADY = ("bernoulli", "dropout", "rand", "normal_", "uniform", "exponential",
 class Known:
     """What is looked up once of a function."""
 
-    __slots__ = ("name", "silent", "marks", "changed", "steady")
+    __slots__ = ("name", "silent", "marks", "changed", "steady", "collective")
 
     def __init__(self, func):
         schema = func._schema
@@ -83,7 +83,10 @@ class Known:
         self.marks = func.namespace == "profiler"
         self.changed = [(i, a.name) for i, a in enumerate(schema.arguments)
                         if a.alias_info is not None and a.alias_info.is_write]
-        self.steady = self.is_steady(func, schema)
+        self.collective = func.namespace in ("c10d", "_c10d_functional")
+        if func.namespace == "c10d" and self.name.endswith("_"):  # its schema does not say what it writes: its first one
+            self.changed = [(0, schema.arguments[0].name)]
+        self.steady = not self.collective and self.is_steady(func, schema)
 
     def is_steady(self, func, schema):
         """Does it make the same from the same?"""

@@ -47,7 +47,7 @@ class Fit:
         self.ran = self.spoiled = False  # in this step: was the model called, was anything raised
         self.inputs, self.met = (), []  # signatures of all passes of this step; of each step that was whole
         self.missed, self.why = 0, ""  # steps that were not learned from, and what the last one lacked
-        self.kept = {}
+        self.kept, self.named = {}, list(model.named_parameters())
         self.round, self.inside = updates.Round(optimizer), False  # inside: of a call of the model
 
     @property
@@ -84,7 +84,7 @@ class Fit:
         if self.steps != LEAVE_STEPS or self.recording is not None:
             return False
         self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room,
-                                   method=self.method)
+                                   method=self.method, named=self.named)
         self.packer = self.recording
         self.stack.enter_context(self.recording.run(hooks=False))
         self.count(self.stack)

@@ -23,7 +23,7 @@ from .outside import Outside
 from .pieces import Pieces
 from .slots import Content, Standing
 from .spill import Beside, Sent, Spill
-from .storages import Form, Watched, is_plain, storage_of
+from .storages import Form, Watched, is_plain, local_of, storage_of
 from .valve import Valve
 from .watch import POP, PUSH, TOP, choose, told_by
 
@@ -98,6 +98,7 @@ class Follower:
                           "before, so that the optimizer has its state")
 
     def stand(self, index, name, tensor):
+        tensor = local_of(tensor)
         if not storage_of(tensor).resizable():  # it was loaded from a file, and lies in a part of that
             if isinstance(tensor, torch.nn.Parameter):
                 raise Refused(f"{name} lies in memory that torch cannot give up; load it without assign=True and mmap=True")

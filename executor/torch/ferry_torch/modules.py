@@ -45,6 +45,9 @@ def refuse_compiled(model):
 
 def refuse_script(model):
     """Parts of a model may be."""
+    if any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules()):
+        raise Refused("the model is in a FullyShardedDataParallel, which keeps weights in flat ones that come and go; "
+                      "shard it by torch.distributed.fsdp.fully_shard")
     if any(isinstance(root, torch.jit.ScriptModule) for root in roots_of(model)):
         raise Refused("the model is one of TorchScript, whose call cannot be watched; take the model that it was made "
                       "of, or a module around it")

@@ -52,12 +52,14 @@ class CallSeen:
 class Recording:
     """One step, while it runs."""
 
-    def __init__(self, model, optimizer, device, order=None, step_ns=None, room=None, method="forward"):
+    def __init__(self, model, optimizer, device, order=None, step_ns=None, room=None, method="forward", named=None):
         if order not in (None, "updates"):
             raise Refused(f"order is \"updates\" or nothing, not {order!r}")
         refuse_script(model)
         self.model, self.optimizer, self.order, self.early = model, optimizer, order, None
         self.method = method  # of the model, whose calls a step is made of
+        # inside of a call weights may stand in others' places, as those that fully_shard has gathered
+        self.named = named or list(model.named_parameters())
         if step_ns is not None and device is not None:
             raise Refused("the times are a card's: what a step takes here says nothing of them")
         self.step_ns, self.room = step_ns, room
@@ -105,7 +107,7 @@ class Recording:
 
     def know_all(self):
         know = self.recorder.know
-        for name, p in self.model.named_parameters():
+        for name, p in self.named:
             entry = know(p, "parameter", name)
             if entry is not None:
                 self.parameters[entry.index] = p
@@ -119,7 +121,7 @@ class Recording:
 
     def updated(self):
         """Every parameter of the optimizer, with a name."""
-        names = {id(p): name for name, p in self.model.named_parameters()}
+        names = {id(p): name for name, p in self.named}
         return [(names.get(id(p), f"parameter{i}"), p) for i, p in enumerate(updates.parameters_of(self.optimizer))]
 
     # ---- what the hooks say ----
@@ -306,7 +308,7 @@ class Recording:
             r.use(r.group, entry, r.group.writes)
 
     def name_gradients(self):
-        for name, p in self.updated() or list(self.model.named_parameters()):
+        for name, p in self.updated() or self.named:
             entry = None if p.grad is None else self.recorder.entry_of(p.grad, make=False)
             if entry is not None:
                 entry.kind, entry.name, entry.split = "gradient", name + ".grad", False

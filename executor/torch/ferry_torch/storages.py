@@ -7,8 +7,14 @@ another storage, though the bytes may be gone and their address in use again.
 import torch
 
 
+def local_of(tensor):
+    """What of a tensor that is spread over several processes lies in this one."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
 def storage_of(tensor):
-    """The untyped storage; None where the tensor has none of its own, as sparse ones."""
+    """The untyped storage, of this process; None where the tensor has none of its own, as sparse ones."""
+    tensor = local_of(tensor)
     if tensor.layout is not torch.strided:
         return None
     try:
