@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/link.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,6 +229,7 @@ bool link_emulate (const driver *d, const device *dev, error *err) {
 
 bool link_measure (const driver *d, bool emulated, int64_t most_bytes, int64_t host_bytes, arena *a,
                    link_result *out, error *err) {
+  assert (d && most_bytes >= 0 && out);
   bench b = { .d = d };
   *out = (link_result){ .n_rows = 0 };
   if (d->event_elapsed == NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/train.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -241,6 +242,7 @@ static bool run_unswapped (training *t, const replay_options *o, arena *a, error
 
 bool train_run (const trace *t, const plan *p, const train_options *o, arena *a, train_result *out,
                 error *err) {
+  assert (t && p && o && out);
   check_rule broken;
   *out = (train_result){ .first_step = -1, .tensor = -1 };
   training now = { .trace = t, .plan = p, .options = o, .out = out };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/calculate/calculate.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- ops and their inputs ---- */
@@ -102,6 +103,7 @@ static bool get_host (void *context, int32_t tensor, const stretch *s, error *er
 
 bool calculate_open (calculation *c, const driver *d, const room *r, bool declare, int32_t steps,
                      arena *a, error *err) {
+  assert (c && d && r && steps > 0);
   c->driver = d;
   c->room = r;
   c->arena = a;
@@ -134,6 +136,7 @@ static bool draws_numbers (const compute *c) {
 }
 
 bool calculate_launch (calculation *c, CUstream s, int32_t op, int32_t step, error *err) {
+  assert (op >= 0 && op < c->room->rewritten->trace->n_ops && step >= 0 && step < c->steps);
   const calculate_op *o = &c->ops[op];
   int64_t counter = step;
   if (o->binding.copy && draws_numbers (&o->binding.c) && ++c->copies == c->spoiled_copy)
@@ -149,6 +152,7 @@ static bool tell (calculation *c, int32_t end, error *err) {
 }
 
 bool calculate_pace (calculation *c, CUstream s, int32_t step, error *err) {
+  assert (step >= 0 && step < c->steps);
   CUevent *e = &c->ended[step % CALCULATE_AHEAD], *oldest = &c->ended[(step + 1) % CALCULATE_AHEAD];
   if (!driver_ok (c->driver, c->driver->event_record (*e, s), "cuEventRecord", err))
     return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/calculate/interpret.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,7 @@ static void fill_buffers (interpreter *p, int64_t step) {
 }
 
 bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) {
+  assert (step >= 0 && loss);
   *loss = 0;
   fill_buffers (p, step);
   for (int32_t i = 0; i < p->r->trace->n_ops; i++) {
@@ -106,6 +108,7 @@ bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) {
 /* ---- looking at it ---- */
 
 void *interpret_data (interpreter *p, int32_t tensor) {
+  assert (tensor >= 0 && tensor < p->r->trace->n_tensors);
   return p->data[tensor];
 }
 

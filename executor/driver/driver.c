@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/driver/driver.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static bool is_starved (const char *path) {
 }
 
 bool driver_open (driver *d, const char *path, error *err) {
+  assert (d && path);
   memset (d, 0, sizeof *d);
   bool real = path == NULL;
   if (real)
@@ -97,5 +99,6 @@ bool driver_ok (const driver *d, CUresult result, const char *call, error *err) 
 }
 
 void *driver_symbol (const driver *d, const char *name) {
+  assert (d && name);
   return dlsym (d->library, name);
 }

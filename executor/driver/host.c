@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/driver/host.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -29,6 +30,7 @@ host_limits host_limits_read (void) {
 }
 
 bool host_has_room (const host_limits *h, int64_t bytes, error *err) {
+  assert (h && bytes >= 0);
   if (h->available_bytes == 0 || bytes <= h->available_bytes)
     return true;
   char need[UNITS_TEXT], have[UNITS_TEXT];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How a command gets from a call into its stream, and off it when it is done. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ void command_hold (command *c) {
 }
 
 void command_drop (machine *m, command *c) {
+  assert (c->refs > 0);
   if (--c->refs > 0)
     return;
   if (c->kind == COMMAND_WAIT)
@@ -194,6 +196,7 @@ CUresult command_issue (machine *m, command *c) {
 }
 
 void command_done (machine *m, command *c) {
+  assert (c->stream && c->stream->head == c && !c->done);
   stream *s = c->stream;
   c->end_ns = machine_now (m);
   c->done = true;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/emu/link.h"
 
+#include <assert.h>
+
 /* The end of time: nothing measures longer, and all that is on its way has ended. */
 #define LAST_NS ((int64_t)1 << 62)
 
@@ -35,6 +37,7 @@ static int64_t rate_of (const link_state *l, int engine) {
 }
 
 void link_begin (link_state *l, int engine, int64_t at_ns, int64_t bytes) {
+  assert ((engine == 0 || engine == 1) && bytes >= 0 && !l->engine[engine].busy);
   l->engine[engine] = (link_engine){ .busy = true,
                                      .carries_from_ns = at_ns + l->copy_ns,
                                      .left = (__int128)bytes * 1000000000 };
@@ -58,6 +61,7 @@ int64_t link_next (const link_state *l) {
 }
 
 void link_carry (link_state *l, int64_t to_ns) {
+  assert (to_ns >= l->now_ns);
   __int128 worked[2] = { 0, 0 };
   for (int e = 0; e < 2; e++)
     if (carries (l, e))
@@ -79,6 +83,7 @@ bool link_ended (link_state *l, int engine) {
 }
 
 int64_t link_end_of (const link_state *l, int engine) {
+  assert (engine == 0 || engine == 1);
   link_state ahead = *l;
   while (ahead.engine[engine].busy) {
     link_carry (&ahead, link_next (&ahead));

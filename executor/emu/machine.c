@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The machine as a whole: made, configured, entered, left. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,7 @@ int64_t machine_now (const machine *m) {
 }
 
 void machine_spend (machine *m, int64_t ns) {
+  assert (ns >= 0);
   m->host_ns += ns;
 }
 

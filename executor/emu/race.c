@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/emu/race.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ bool race_clock_join (race_clock *into, const race_clock *from) {
 }
 
 bool race_clock_set (race_clock *c, int32_t actor, int32_t step) {
+  assert (actor >= 0);
   if (!clock_room (c, actor + 1))
     return false;
   c->at[actor] = step;
@@ -214,6 +216,7 @@ bool race_touch (race_state *r, const race_clock *seen, race_access by, const ra
 }
 
 int race_list (const race_state *r, emu_race *out, int capacity) {
+  assert (out || capacity == 0);
   int kept = r->races < KEPT_RACES ? r->races : KEPT_RACES;
   for (int i = 0; i < kept && i < capacity; i++)
     out[i] = r->found[i];

@@ -2,6 +2,7 @@
 /* Address space and the bytes behind it: places in a memfd. With --bytes none there are addresses
    and no bytes.  A place is used once, so what was freed can never be mistaken for what came after;
    the memfd is given back by holes. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ static const int64_t memfd_bytes = (int64_t)1 << 60;
 static const uint64_t first_fake = (uint64_t)1 << 44; /* below any address that mmap gives */
 
 int64_t space_round (int64_t bytes, int64_t to) {
+  assert (to > 0);
   return (bytes + to - 1) / to * to;
 }
 
@@ -101,6 +103,7 @@ static void shared_give (machine *m, int64_t bytes) {
 /* ---- places ---- */
 
 int64_t place_take (machine *m, int64_t bytes) {
+  assert (bytes >= 0);
   if (bytes > m->config.memory_bytes - m->config.missing_bytes - m->used_bytes ||
       !shared_take (m, bytes))
     return -1;
@@ -113,6 +116,7 @@ int64_t place_take (machine *m, int64_t bytes) {
 }
 
 void place_give (machine *m, int64_t place, int64_t bytes) {
+  assert (bytes >= 0 && bytes <= m->used_bytes);
   m->used_bytes -= bytes;
   shared_give (m, bytes);
   if (space_has_bytes (m))

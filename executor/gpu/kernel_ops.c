@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/gpu/kernel_ops.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static bool run_stretch (const ops_call *call, int64_t from, rooms *r, int64_t w
 }
 
 bool kernel_ops_run (const ops_call *call, int64_t workspace_bytes, error *err) {
+  assert (call && workspace_bytes >= 0);
   operand o[COMPUTE_MOST_OPERANDS];
   int n = compute_operands (call->c, o);
   int64_t table_bytes = kernel_work_table_bytes (call), end = call->end_item - call->first_item;

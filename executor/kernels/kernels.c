@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/kernels/kernels.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { WAIT_PARAMS = 1, TOUCH_PARAMS = KERNELS_MOST_PARAMS, BLOCKS = 264, THREADS = 256 };
@@ -20,6 +21,7 @@ uint64_t kernels_word (uint32_t tensor, int64_t version, int64_t word) {
 }
 
 int64_t kernels_fill (void *at, int64_t bytes, int64_t offset, uint32_t tensor, int64_t version) {
+  assert (bytes >= 0 && offset % 8 == 0);
   char *to = at;
   uint64_t seed = seed_of (tensor, version), w;
   int64_t whole = bytes / 8 * 8, word = offset / 8;
@@ -34,6 +36,7 @@ int64_t kernels_fill (void *at, int64_t bytes, int64_t offset, uint32_t tensor, 
 
 int64_t kernels_check (const void *at, int64_t bytes, int64_t offset, uint32_t tensor,
                        int64_t version, int64_t *first_bad) {
+  assert (bytes >= 0 && offset % 8 == 0 && first_bad);
   const char *from = at;
   uint64_t seed = seed_of (tensor, version), w, got;
   int64_t whole = bytes / 8 * 8, word = offset / 8, bad = 0;

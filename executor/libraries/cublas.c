@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/libraries/cublas.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -98,6 +99,7 @@ bool cublas_takes (const cublas_product *p) {
 
 /* Column major, as cuBLAS sees it, a row major matrix is its transpose: so c' = op (b)' op (a)'. */
 bool cublas_multiply (cublas *b, CUstream s, const cublas_product *p, bool *done, error *err) {
+  assert (b && p && done);
   cudaDataType type = p->dtype == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
   cublasComputeType_t how = p->dtype == DTYPE_BF16   ? CUBLAS_COMPUTE_32F
                             : p->dtype == DTYPE_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32

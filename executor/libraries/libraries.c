@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/libraries/libraries.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -205,6 +206,7 @@ static bool has_bias (const kernel_work *w) {
 
 bool libraries_run (libraries *l, CUstream s, const library_call *c, const kernel_work *w,
                     bool *done, bool *bias, error *err) {
+  assert (c && w);
   *done = true;
   *bias = has_bias (w);
   return c->conv != NULL ? convolve (l, s, c, w, err) : multiply (l, s, w, done, err);

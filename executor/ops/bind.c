@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/ops/bind.h"
 
+#include <assert.h>
+
 /* The lists of the op, taken from their fronts. */
 typedef struct lists {
   const rewritten *r;
@@ -45,6 +47,7 @@ static bool put (lists *l, const operand *x, int64_t batch, ops_binding *b, int3
 }
 
 bool ops_bind (const rewritten *r, int32_t i, arena *a, ops_binding *out, error *err) {
+  assert (i >= 0 && i < r->trace->n_ops && out);
   lists l = { .r = r, .o = &r->trace->ops[i], .err = err };
   const origin *from = &r->ops[i];
   operand x[COMPUTE_MOST_OPERANDS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/ops/feed.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -268,6 +269,7 @@ static void put_number (const role *r, void *out, int64_t i, float x) {
 }
 
 void feed_initial (const feed *f, int32_t tensor, void *out) {
+  assert (tensor >= 0 && tensor < f->t->n_tensors && out);
   const role *form = &f->roles[tensor];
   int32_t from = form->like >= 0 ? form->like : tensor;
   const role *r = &f->roles[from];
@@ -321,6 +323,7 @@ static float picture (const feed *f, int64_t stream, int64_t item, int64_t i, in
 
 void feed_input (const feed *f, int32_t tensor, int64_t step, int64_t first_item, int64_t end_item,
                  void *out) {
+  assert (first_item >= 0 && first_item <= end_item && out);
   const role *r = &f->roles[tensor];
   int64_t elements = rows_of (f, tensor), stream = stream_of (f->t->tensors[tensor].name);
   for (int64_t item = first_item; item < end_item; item++)

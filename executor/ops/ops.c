@@ -32,6 +32,7 @@ void ops_free (ops *o) {
 /* ---- requests of the functions ---- */
 
 float *ops_scratch (const work *k, int64_t count, error *err) {
+  assert (count >= 0);
   ops *o = k->o;
   if (count > o->scratch_floats) {
     free (o->scratch);
@@ -50,6 +51,7 @@ float *ops_scratch (const work *k, int64_t count, error *err) {
 }
 
 float *ops_item (const work *k, int operand, int64_t item) {
+  assert (operand >= 0 && operand < COMPUTE_MOST_OPERANDS && item >= 0);
   const ops_operand *p = &k->call->operands[operand];
   for (int32_t i = 0; i < p->count; item -= p->pieces[i++].items)
     if (item < p->pieces[i].items)
@@ -58,6 +60,7 @@ float *ops_item (const work *k, int operand, int64_t item) {
 }
 
 bool ops_in_range (const int32_t *index, int64_t count, int64_t limit, error *err) {
+  assert (index || count == 0);
   for (int64_t i = 0; i < count; i++)
     if (index[i] < 0 || index[i] >= limit)
       return error_set (err, ERR_input, "a token or class %d: there are %lld", index[i],

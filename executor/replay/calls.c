@@ -4,6 +4,7 @@
    so"; and a copy counts as missing even where the same bytes lay there already. */
 #include "executor/replay/run.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static emu_race *note (replay_state *s) {
@@ -63,6 +64,7 @@ static bool see_copies (replay_state *s, int32_t step, walk_queue queue, error *
 }
 
 bool replay_see_calls (replay_state *s, int32_t step, error *err) {
+  assert (step >= 0);
   for (int32_t place = 0; place < s->walk.n_items; place++)
     if (!see_orders (s, step, place, err))
       return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/replay/replay.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -330,6 +331,7 @@ static void set_length (replay_state *s, bool exact, const timeline *expected) {
 
 bool replay_run (const trace *t, const plan *p, const replay_options *o, arena *a,
                  replay_result *out, error *err) {
+  assert (t && p && o && out);
   *out = (replay_result){ .exact = o->emulated && o->clock == EMU_VIRTUAL && o->fuzz_ns == 0 };
   check_rule broken;
   if (!check_options (o, p, err) || (!o->unchecked && !check_plan (t, p, a, &broken, err)) ||

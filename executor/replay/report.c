@@ -2,6 +2,7 @@
 /* A replay's observations, as JSON and as a Chrome trace. */
 #include "executor/replay/replay.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/chrome_event.h"
@@ -30,6 +31,7 @@ static void put_moves (json_writer *w, const plan *p, const replay_result *r, co
 }
 
 bool replay_chrome (const plan *p, const replay_result *r, bytes *out, error *err) {
+  assert (p && r && out);
   const trace *t = r->rewritten.trace;
   int64_t zero_ns = r->timed > 0 ? r->ops[0].start_ns : 0;
   for (int64_t i = 0; i < (int64_t)r->timed * p->n_moves; i++) {
@@ -59,6 +61,7 @@ bool replay_chrome (const plan *p, const replay_result *r, bytes *out, error *er
 }
 
 bool replay_json (const replay_result *r, bytes *out, error *err) {
+  assert (r && out);
   const trace *t = r->rewritten.trace;
   json_writer w;
   json_begin (&w, 2);

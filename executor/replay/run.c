@@ -2,6 +2,7 @@
 /* Streams and events: a plan's walk issued step after step, without the host waiting inside. */
 #include "executor/replay/run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "executor/replay/steady.h"
@@ -80,6 +81,7 @@ static int64_t timed_row (const replay_state *s, int32_t step) {
 }
 
 const CUevent *replay_ends (const replay_state *s, int32_t step) {
+  assert (step >= 0);
   int64_t row = timed_row (s, step), n = s->walk.n_items;
   return row >= 0 ? s->end + row * n : s->ring + step % 3 * n;
 }

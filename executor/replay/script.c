@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/replay/script.h"
 
+#include <assert.h>
+
 typedef struct writer {
   const script_request *q;
   script *out; /* arrays NULL: only counting */
@@ -93,6 +95,7 @@ static int32_t op_before (const walk *p, int32_t place) {
 }
 
 int32_t script_begins_with (const walk *p, const rewritten *rw, int32_t place) {
+  assert (place >= 0 && place < p->n_items);
   const walk_item *i = &p->items[place];
   return i->n_waits == 0 && i->queue == WALK_OPS && rw->trace->ops[i->index].gap_ns == 0
              ? op_before (p, place)
@@ -120,6 +123,7 @@ static void add_item (writer *w, int32_t place) {
 }
 
 bool script_make (const script_request *q, arena *a, script *out, error *err) {
+  assert (q && q->walk && out);
   const walk *p = q->walk;
   int64_t n_ops = p->count[WALK_OPS], n = p->n_items;
   int64_t n_waits = n == 0 ? 0 : p->items[n - 1].first_wait + p->items[n - 1].n_waits;

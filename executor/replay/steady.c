@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/replay/steady.h"
 
+#include <assert.h>
+
 #include "base/units.h"
 
 static bool is_same (const steady_input *in, int32_t a, int32_t b) {
@@ -13,6 +15,7 @@ static bool is_same (const steady_input *in, int32_t a, int32_t b) {
 }
 
 int64_t steady_step_ns (const steady_input *in, bool *settled) {
+  assert (in->times && in->starts && in->steps > 0 && in->width >= 0);
   *settled = true;
   for (int32_t n = 1; n < in->steps; n++)
     for (int32_t j = 0; j < n; j++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/room/room.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,7 @@ static void find_sizes (room *r) {
 
 bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, room *out,
                 error *err) {
+  assert (d && rw && p && out);
   *out = (room){ .driver = d, .plan = p, .rewritten = rw };
   const placement *l = &p->placement;
   if (!find_units (out, a, err) || !find_stays (out, a, err))
@@ -138,6 +140,7 @@ static bool map (const room *r, CUdeviceptr at, int32_t handle, int64_t bytes, e
 }
 
 bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, error *err) {
+  assert (stay >= 0 && stay < r->plan->placement.n_stays && bytes);
   const placement *l = &r->plan->placement;
   *bytes = 0;
   for (int32_t k = 0; k < l->stays[stay].n_runs; k++) {
@@ -285,6 +288,7 @@ static void part_range (const room *r, int32_t unit, int32_t part, int64_t *from
 
 bool room_find (const room *r, int32_t tensor, int32_t op, room_stretch *each, void *context,
                 error *err) {
+  assert (tensor >= 0 && tensor < r->rewritten->trace->n_tensors && op >= 0 && each);
   if (r->pool_place[tensor] >= 0) {
     stretch s = { .at = (int64_t)r->pool_at + r->pool_place[tensor],
                   .bytes = r->rewritten->trace->tensors[tensor].bytes };
@@ -304,6 +308,7 @@ bool room_find (const room *r, int32_t tensor, int32_t op, room_stretch *each, v
 
 bool room_part (const room *r, int32_t unit, int32_t part, int64_t at, room_stretch *each,
                 void *context, error *err) {
+  assert (unit >= 0 && unit < r->units.count && part >= 0 && part < r->stays.of[unit]);
   int32_t n_tensors = r->rewritten->trace->n_tensors;
   int64_t from, to;
   part_range (r, unit, part, &from, &to);

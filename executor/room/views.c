@@ -76,6 +76,7 @@ static bool map_all (views *v, error *err) {
 }
 
 bool views_open (const room *r, arena *a, views *out, error *err) {
+  assert (r && out);
   *out = (views){ .room = r };
   making m = { .v = out, .arena = a };
   out->first = NEW (a, (int64_t)r->units.count + 1, int32_t, err);
