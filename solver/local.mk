@@ -237,6 +237,7 @@ EXTRA_DIST += \
   solver/order/README.md \
   solver/place/README.md \
   solver/policy/README.md \
+  solver/policy/rules.md \
   solver/recompute/README.md \
   solver/search/README.md \
   solver/sections/README.md \

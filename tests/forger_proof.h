@@ -8,7 +8,7 @@
 
 enum { FORGED_SLOTS = 16, FORGED_CLASSES = 8, FORGED_SHARES = 256, FORGED_PER_CLASS = 5 };
 
-/* In the order of docs/proof.md; the first five have a list a class. */
+/* In the order of trace/prove/evaluation.md; the first five have a list a class. */
 typedef enum forged_series {
   FORGED_pending,
   FORGED_host_first,

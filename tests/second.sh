@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A second reading of each profile format, written from docs/import.md alone, agrees with `ferry import`
+# A second reading of each profile format, written from docs/import.md and trace/import/rules.md alone, agrees with `ferry import`
 # on made steps and on real files; no plan moves a tensor away while an op that may use it runs.
 # SECOND_STEPS says how many steps are made; FERRY_REAL_TRACES where real files are.
 set -u

@@ -192,9 +192,11 @@ EXTRA_DIST += \
   trace/import/common/README.md \
   trace/import/et/README.md \
   trace/import/kineto/README.md \
+  trace/import/rules.md \
   trace/import/snapshot/README.md \
   trace/import/text/README.md \
   trace/prove/README.md \
+  trace/prove/evaluation.md \
   trace/rewrite/README.md \
   trace/simulate/README.md \
   trace/walk/README.md \

@@ -101,7 +101,7 @@ bound_prices bound_prices_of (const flow *f, const int64_t *duals, int64_t stall
 /* Without a program: what must be away at an op comes back over the link in every step. */
 int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);
 
-/* The proof as canonical JSON (docs/proof.md). */
+/* The proof as canonical JSON (trace/prove/evaluation.md). */
 const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
                          arena *a, error *err) MUST_CHECK;
 /* That of a bound that needs no duals: by compute alone, or by what crosses at one op (or NO_OP).

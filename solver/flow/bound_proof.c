@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A proof as text: what prove reads again (docs/proof.md). */
+/* A proof as text: what prove reads again (trace/prove/evaluation.md). */
 #include <assert.h>
 
 #include "solver/flow/bound.h"

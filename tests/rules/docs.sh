@@ -75,7 +75,7 @@ folders() {
 
 links() { # between our own pages
   local page link
-  for page in README.md docs/*.md tests/README.md $(find $layers -name README.md); do
+  for page in README.md $(find docs tests data contrib $layers -name '*.md'); do
     grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '^http' | while read -r link; do
       [ -e "$(dirname "$page")/$link" ] || echo "$page: $link is not there"
     done

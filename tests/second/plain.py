@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The three plain formats (ferry-text/1, interval CSV, the JSON of simulators): made files whose true uses are
-known, and a second reading of each, written from docs/import.md alone.  A reading is (ops, tensors, peak):
+known, and a second reading of each, written from docs/import.md and trace/import/rules.md alone.  A reading is (ops, tensors, peak):
 ops as (name, ns, gap, phase), tensors as (bytes, reads, writes, pinned, first, last)."""
 import json
 import random

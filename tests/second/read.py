@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A second reading of the profiles that ferry imports: slow, obvious, written from docs/import.md
+"""A second reading of the profiles that ferry imports: slow, obvious, written from docs/import.md and trace/import/rules.md
 alone.  Each reader gives (ops, tensors, peak): ops are (name, ns, gap, phase); a tensor is
 (bytes, ops that read it, ops that write it, pinned, from, to) with the ops between which it lives."""
 import gzip

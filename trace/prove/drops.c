@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #define ONE ((int64_t)1 << PROOF_COEF_BITS)
-#define DEAREST (256 * ONE) /* grains of work a grain of memory: docs/proof.md */
+#define DEAREST (256 * ONE) /* grains of work a grain of memory: trace/prove/evaluation.md */
 enum { MOST_CHARGED = 4 };  /* ops that one drop is charged with */
 
 bool again_begin (again *g, link_rates rates, arena *a, error *err) {

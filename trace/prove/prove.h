@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A certificate read again: from the trace, the plan's device, budget and units, and the duals that
    the plan carries, what is proved is computed once more, in integers, by code that shares nothing
-   with the solver.  docs/proof.md has the layout of a proof and why it proves. */
+   with the solver.  trace/prove/evaluation.md has the layout of a proof and the sum. */
 #ifndef FERRY_TRACE_PROVE_PROVE_H
 #define FERRY_TRACE_PROVE_PROVE_H
 

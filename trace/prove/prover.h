@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Shared by the parts of a proof's evaluation.  Letters as in docs/proof.md: an amount's price is
-   what the duals charge for one grain of it.  prove.c says which trace a proof speaks of,
-   prove_pauses.c what may leave and how, prove_prices.c what that costs at least, and prove_flow.c
-   adds it all up. */
+/* Shared by the parts of a proof's evaluation.  Letters as in trace/prove/evaluation.md: an
+   amount's price is what the duals charge for one grain of it.  prove.c says which trace a proof
+   speaks of, pauses.c what may leave and how, prices.c what that costs at least, and flow.c adds
+   it up. */
 #ifndef FERRY_TRACE_PROVE_PROVER_H
 #define FERRY_TRACE_PROVE_PROVER_H
 
@@ -102,7 +102,7 @@ int32_t pause_due_slot (const prover *v, const pause *q);
 /* Due at the slot's first op, so back before it starts. */
 bool pause_due_first (const prover *v, const pause *q);
 
-/* A unit as one part or as two, the last granule apart: see docs/proof.md. */
+/* A unit as one part or as two, the last granule apart: see trace/prove/evaluation.md. */
 int parts_of (const prover *v, int32_t unit, part to[2]);
 /* -1: the proof has none for it. */
 int part_class (const prover *v, const part *x);
