@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/api/advice.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,6 +66,7 @@ static bool choose (const json *root, advice *out, error *err) {
 }
 
 void advice_weigh (advice *a, int64_t gpu_bytes) {
+  assert (a);
   char need[UNITS_TEXT], has[UNITS_TEXT];
   a->fits = a->memory_bytes && (!gpu_bytes || advice_card_bytes (a) <= gpu_bytes);
   a->reason[0] = 0;

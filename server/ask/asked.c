@@ -3,6 +3,7 @@
 
 #include "server/ask/asked.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -289,6 +290,7 @@ static bool read_member (reader *r, const json *j, const member *m, error *wrong
 /* ---- the whole ---- */
 
 void asked_id (const char *kind, const char *text, char id[65]) {
+  assert (kind && text);
   sha256 s;
   sha256_start (&s);
   sha256_add (&s, kind, strlen (kind) + 1);
@@ -397,6 +399,7 @@ static bool is_needed (const job_kind *k, const member *m) {
 
 bool asked_read (const job_kind *k, const bytes *body, const char *const *devices, arena *a,
                  asked *out, error *err) {
+  assert (k && body && out);
   *out = (asked){ 0 };
   reader r = { .out = out, .devices = devices, .most_list = k->most_list, .arena = a };
   json_document *d = json_open (body->data ? body->data : "", body->size, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From the canonical text of a request to the command line of its worker. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -135,6 +136,7 @@ static bool put_output (line *l, const job_kind *k) {
 
 bool asked_call (const job_kind *k, const char *text, int64_t most_s, arena *a, job_call *out,
                  error *err) {
+  assert (k && text && out);
   *out = (job_call){ 0 };
   line l = { out, most_s, a, err };
   json_document *d = json_open (text, (int64_t)strlen (text), err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/client/client.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +260,7 @@ bool client_elsewhere (const client *c, error *err) {
 
 bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
                  error *err) {
+  assert (c && method && path && out);
   bool ok = ask_patiently (c, method, path, body, out, err) &&
             (is_of_ferry (c, path, out) || client_elsewhere (c, err));
   if (!ok)

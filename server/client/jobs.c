@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Jobs of a server: asked for, and followed to their end. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ static bool look (client *c, const char *job, bytes *status, error *err) {
 
 bool client_follow (client *c, const char *job, client_told *told, void *context, bytes *status,
                     error *err) {
+  assert (c && job && status);
   listener l = { .status = status, .told = told, .context = context };
   int64_t wait_ms = FIRST_WAIT_MS;
   bool ok = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/http/answers.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static kept *place_of (answers *a, const char *key) {
 
 void answers_keep (answers *a, const char *key, struct MHD_Response *response, int64_t bytes,
                    int64_t now_s) {
+  assert (a && response);
   char *copy = key && bytes <= MOST_BYTES ? strdup (key) : NULL;
   if (!copy) {
     MHD_destroy_response (response);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/http/desk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ static void append (desk *d, exchange *e) {
 }
 
 bool desk_put (desk *d, exchange *e, void (*sleep) (exchange *e)) {
+  assert (d && e && sleep);
   pthread_mutex_lock (&d->lock);
   bool open = !d->draining;
   if (open) {
@@ -147,6 +149,7 @@ bool desk_stream (desk *d, exchange *e) {
 }
 
 int64_t desk_read (desk *d, exchange *e, char *to, int64_t most, void (*sleep) (exchange *e)) {
+  assert (d && e && to && most > 0);
   pthread_mutex_lock (&d->lock);
   int64_t n = e->text.size - e->text_at;
   n = n < most ? n : most;
@@ -272,6 +275,7 @@ static void on_change (void *context) {
 /* ---- life ---- */
 
 desk *desk_start (service *s, desk_ready *ready, void *context, error *err) {
+  assert (s && ready);
   desk *d = calloc (1, sizeof *d);
   if (!d) {
     error_memory (err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/http/http.h"
 
+#include <assert.h>
 #include <microhttpd.h>
 
 #include <errno.h>
@@ -270,6 +271,7 @@ static bool start_watchdog (http *h, unsigned threads, error *err) {
 }
 
 http *http_start (service *s, const int *sockets, int n, error *err) {
+  assert (s && sockets && n > 0);
   http *h = calloc (1, sizeof *h);
   if (!h) {
     error_memory (err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/http/links.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -171,6 +172,7 @@ static void *watch (void *context) {
 /* ---- life ---- */
 
 links *links_start (int64_t most, error *err) {
+  assert (most > 0);
   links *l = calloc (1, sizeof *l);
   if (l) {
     l->most = most;
@@ -213,6 +215,7 @@ static bool grow (links *l, int fd) {
 }
 
 bool links_take (links *l, int fd) {
+  assert (l && fd >= 0);
   link_state *s = calloc (1, sizeof *s);
   pthread_mutex_lock (&l->lock);
   bool ok = s && grow (l, fd);
@@ -257,6 +260,7 @@ void links_busy (links *l, link_state *s, link_phase phase) {
 }
 
 void links_bytes (links *l, link_state *s, int64_t bytes) {
+  assert (l && bytes >= 0);
   if (!s)
     return;
   pthread_mutex_lock (&l->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/http/upload.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 enum { SPARE_BYTES = 1 << 16 };
 
 bool upload_begin (upload *u, int64_t most_bytes, request *q, const char *folder) {
+  assert (u && q && most_bytes >= 0);
   *u = (upload){ .file = -1, .most_bytes = most_bytes };
   if (!folder)
     return true;
@@ -20,6 +22,7 @@ bool upload_begin (upload *u, int64_t most_bytes, request *q, const char *folder
 }
 
 bool upload_take (upload *u, request *q, const char *data, size_t size) {
+  assert (u && q && (data || size == 0));
   error ignored = { 0 };
   q->body_bytes += (int64_t)size;
   if (q->body_bytes > u->most_bytes) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/protocol/kinds.h"
 
+#include <assert.h>
 #include <string.h>
 
 const job_kind job_kinds[JOB_KINDS] = {
@@ -26,6 +27,7 @@ const job_kind *kind_named (const char *name) {
 }
 
 bool member_is_of (const member *m, const job_kind *k) {
+  assert (m && k);
   return strchr (m->kinds, k->letter);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/protocol/message.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,14 +36,17 @@ const char *status_text (int status) {
 }
 
 int problem_status (problem kind) {
+  assert (kind < PROBLEMS);
   return problems[kind].status;
 }
 
 const char *problem_name (problem kind) {
+  assert (kind < PROBLEMS);
   return problems[kind].name;
 }
 
 const char *request_header (const request *q, const char *name) {
+  assert (q && name);
   for (int i = 0; i < q->n_headers; i++)
     if (strcasecmp (q->headers[i].name, name) == 0)
       return q->headers[i].value;
@@ -166,6 +170,7 @@ void reply_free (reply *p) {
 }
 
 void reply_header (reply *p, const char *name, const char *value) {
+  assert (p && name);
   if (value && p->n_headers < MOST_REPLY_FIELDS)
     p->headers[p->n_headers++] = (field){ name, value };
 }

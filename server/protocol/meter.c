@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/protocol/meter.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,12 +56,14 @@ static series *find (meter *m, const meter_labels *of) {
 }
 
 void meter_count (meter *m, meter_labels of, int64_t n) {
+  assert (m && n >= 0);
   pthread_mutex_lock (&m->lock);
   find (m, &of)->count += n;
   pthread_mutex_unlock (&m->lock);
 }
 
 void meter_observe (meter *m, meter_labels of, int64_t nano) {
+  assert (m);
   int at = 0;
   while (at < BUCKETS - 1 && nano > ends_nano[at])
     at++;
@@ -119,6 +122,7 @@ static bool put_histogram (const meter *m, const series *s, const char *name, by
 }
 
 bool meter_write (meter *m, const char *name, bytes *out, error *err) {
+  assert (m && name && out);
   char labels[384];
   bool ok = true;
   pthread_mutex_lock (&m->lock);

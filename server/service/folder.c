@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/service/folder.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,7 @@ void folder_remove_inside (const char *path) {
 }
 
 void folder_remove (const char *path) {
+  assert (path && *path);
   folder_remove_inside (path);
   rmdir (path);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/service/service.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +18,17 @@ int64_t service_now_ns (void) {
 }
 
 void service_count (service *s, metric m, int64_t n) {
+  assert (s && m < METRICS);
   atomic_fetch_add_explicit (&s->metrics[m], n, memory_order_relaxed);
 }
 
 void service_count_of (service *s, metric m, const char *a, const char *b, const char *c) {
+  assert (m < METRICS && s->meters[m]);
   meter_count (s->meters[m], (meter_labels){ { a, b, c } }, 1);
 }
 
 void service_observe (service *s, metric m, const char *a, int64_t nano) {
+  assert (m < METRICS && s->meters[m]);
   meter_observe (s->meters[m], (meter_labels){ { a } }, nano);
 }
 
@@ -131,6 +135,7 @@ static bool inventory_is_read (const char *path, error *err) {
 }
 
 service *service_new (const service_options *o, error *err) {
+  assert (o);
   service *s = calloc (1, sizeof *s);
   if (!s) {
     error_memory (err);

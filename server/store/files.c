@@ -2,6 +2,7 @@
 /* Files by digest, in blobs/ of the state folder.  A file is complete under its own name or not
    there.  Where several replicas share the database, it is also kept there, compressed, in parts
    written as hexadecimal digits; a replica that lacks it fetches it once. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -97,6 +98,7 @@ bool store_put_file (store *s, const char *digest, const char *path, error *err)
 }
 
 bool store_put_bytes (store *s, const char *digest, const void *data, int64_t size, error *err) {
+  assert (s && digest && size >= 0);
   char target[384];
   path_of (s, digest, target, sizeof target);
   return file_write (target, data, size, FILE_PLAIN, err) && share (s, digest, target, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Jobs and their events.  Whoever writes for a running job names its attempt: who has lost it
    writes to no row. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,6 +100,7 @@ static bool submit (store *s, const job_row *job, const char *owner, queue_limit
 
 bool store_submit (store *s, const job_row *job, const char *owner, queue_limit limit,
                    submit_answer *answer, error *err) {
+  assert (s && job);
   arena *a = arena_new (0);
   bool ok = a ? store_begin (s, err) : error_memory (err);
   if (ok)
@@ -143,6 +145,7 @@ static bool take_turn (store *s, const char *job, const char *now_ms, error *err
 
 bool store_claim (store *s, const char *worker, int64_t lease_ms, const char *only, arena *a,
                   job_row *out, bool *found, error *err) {
+  assert (s && worker && out && found);
   sql_rows rows;
   char text[1536];
   number_text now = store_number (store_now_ms ()), lease = store_number (lease_ms);
@@ -191,6 +194,7 @@ static bool held_change (store *s, const char *text, const char *const *values, 
 }
 
 bool store_beat (store *s, const job_row *job, int64_t lease_ms, bool *held, error *err) {
+  assert (s && job && held);
   char text[400];
   number_text attempt = store_number (job->attempt), lease = store_number (lease_ms);
   snprintf (text, sizeof text,
@@ -222,6 +226,7 @@ bool store_event (store *s, const job_row *job, const char *type, const char *da
 
 bool store_finish (store *s, const job_row *job, job_state state, const char *outcome,
                    const char *problem, bool *held, error *err) {
+  assert (s && job && state < JOB_STATES);
   number_text attempt = store_number (job->attempt), now = store_number (store_now_ms ());
   return held_change (
       s,

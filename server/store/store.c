@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/store/store.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ number_text store_number (int64_t n) {
 }
 
 int64_t store_int (const sql_rows *r, int row, int column) {
+  assert (row >= 0 && column >= 0);
   const char *text = sql_cell (r, row, column);
   return text ? strtoll (text, NULL, 10) : 0;
 }
@@ -95,6 +97,7 @@ static void measure (store *s, const char *op, int64_t from_ns) {
 
 bool store_run (store *s, const char *text, const char *const *values, int n, arena *a,
                 sql_rows *out, error *err) {
+  assert (s && text && n >= 0);
   int64_t from_ns = now_ns ();
   pthread_mutex_lock (&s->lock);
   bool ok = store_inside (s, text, values, n, a, out, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Results that nobody has asked for in a long time go, and with them the files that nothing names
    any more.  A trace goes when it has no owner, and no job that is yet to run needs it. */
+#include <assert.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +122,7 @@ static bool drop_files (store *s, const bytes *names, int64_t before_ms, error *
 }
 
 bool store_sweep (store *s, int64_t keep_ms, error *err) {
+  assert (s && keep_ms >= 0);
   bytes names = { 0 };
   int64_t before_ms = store_now_ms () - keep_ms;
   bool ok = drop_rows (s, store_number (before_ms).text, err) && find_named (s, &names, err) &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces, the uploads they came from, and their owners. */
+#include <assert.h>
 #include <string.h>
 
 #include "server/store/inner.h"
@@ -21,6 +22,7 @@ bool store_disown (store *s, const char *object, const char *owner, error *err) 
 
 /* Its id stands in the column of its only name of old. */
 bool store_add_trace (store *s, const trace_row *t, const char *body_digest, error *err) {
+  assert (s && t && body_digest);
   number_text now = store_number (store_now_ms ());
   if (!store_begin (s, err))
     return false;

@@ -2,6 +2,7 @@
 /* The supervisor: one thread that claims jobs, starts their workers, listens to them and ends them.
    Only this thread spawns, so that a worker's death with it is certain (PR_SET_PDEATHSIG follows
    the thread). */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -343,6 +344,7 @@ bool crew_open (service *s, error *err) {
 }
 
 bool crew_start (service *s, error *err) {
+  assert (s);
   if (!store_watch (s->store, on_told, s, err))
     return false;
   return pthread_create (&s->crew->thread, NULL, supervise, s->crew) == 0 ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The end of a worker's process: an answer that is verified and kept, a failure, or one more try.
  */
+#include <assert.h>
 #include <math.h>
 #include <signal.h>
 #include <unistd.h>
@@ -66,6 +67,7 @@ void work_rescue (service *s, work *w) {
 }
 
 void work_fail (service *s, work *w, const char *type, const char *detail) {
+  assert (s && w && type && detail);
   json_writer out;
   bytes text = { 0 };
   error err = { 0 };

@@ -2,6 +2,7 @@
 /* A job's folder and processes: started with limits, its answer read from files. */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 enum { PROGRESS_FD = 3, LOCK_FD = 4, UNRATIONED_BYTES = 16 << 20 };
 
 void work_path (const work *w, const char *name, char path[400]) {
+  assert (w && name && path);
   snprintf (path, 400, "%s/%s", w->folder, name);
 }
 
