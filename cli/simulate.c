@@ -146,7 +146,7 @@ static const cli_option options[] = {
     "%",
     "how the step fares where each op takes up to so much more or less, on a hundred days",
     { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
-  { 0, "seed", "N", "of the noise; without it, 1", RANGE_SEED },
+  { 0, "seed", "N", "seed of the noise; default: 1", RANGE_SEED },
   OPTION_STRICT,
   OPTIONS_END,
 };

@@ -446,12 +446,12 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   { 'b', "budget", "SIZE|%",
     "device memory that may be used, or a percentage of what the step needs with "
-    "everything on the device; without it, all that the device has to give",
+    "everything on the device; default: all that the device has to give",
     RANGE_AMOUNT },
-  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
+  { 0, "host", "SIZE", "host memory that may be used; default: all that the device file gives",
     RANGE_SIZE },
   { 0, "reserve", "SIZE|%",
-    "of the budget, to be kept free; without it, nothing where the trace is "
+    "part of the budget to keep free; default: nothing where the trace is "
     "exact, 3 % where it is approximate, 5 % where only touches are known",
     RANGE_AMOUNT },
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
@@ -459,32 +459,31 @@ static const cli_option options[] = {
   OPTIONS_OF_REWRITING,
   { 0, "section-order", "auto|level|depth",
     "all parts of an op before the next op, or part by part "
-    "through chains of ops; without it, auto" },
-  { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%", RANGE_SHARE },
+    "through chains of ops; default: auto" },
+  { 0, "gap", "%", "good enough: this close to the bound; default: 0.5%", RANGE_SHARE },
   OPTIONS_OF_EFFORT ("normal"),
   { 'j',
     "jobs",
     "N",
-    "threads that search side by side, to the same plan; without it, as many as there are "
+    "threads that search side by side, to the same plan; default: as many as there are "
     "processors",
     { UNITS_COUNT, 1, 256 } },
-  { 0, "seed", "N", "of the search; without it, 1", RANGE_SEED },
+  { 0, "seed", "N", "seed of the search; default: 1", RANGE_SEED },
   { 0,
     "noise",
     "%",
-    "of the plans that take as long, the one that is best where each op takes up to so much more "
-    "or "
-    "less; without it, the first that is found",
+    "among plans as fast, prefer the one that is best when each op takes up to so much more or "
+    "less; default: the first that is found",
     { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
   { 0, "same-places", NULL,
-    "keep every stay of a tensor on the same granules, as programs need that "
-    "keep their addresses; says what that costs" },
+    "keep every stay of a tensor on the same granules, for programs whose addresses must not "
+    "change; the answer says what that costs" },
   OPTION_PLACEMENT,
   { 0, "for", "replay|run|torch",
-    "who will carry it out: `ferry replay`, an unmodified program (places stay the same), or "
-    "ferry_torch (whole storages that only autograd or the optimizer holds); without it, replay" },
+    "the executor: `ferry replay`, an unmodified program (places stay the same), or "
+    "ferry_torch (whole storages that only autograd or the optimizer holds); default: replay" },
   { 0, "tune", "NAME=VALUE,...|list",
-    "for developers: another number for the search, or a strategy off; list: print them" },
+    "for developers: change a number of the search, or switch a strategy off; list: print them" },
   { 0, "proof", NULL, "keep in the plan what `ferry prove` needs" },
   { 0, "dump", "FILE",
     "write the program whose optimum bounds the stalls, in the LP format of CPLEX" },

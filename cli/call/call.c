@@ -14,7 +14,7 @@ enum { LONGEST_WORD = 64, NARROWEST = 40, WIDEST = 200 };
 
 const cli_option common_options[] = {
   { 0, "json", NULL, "print the result as JSON" },
-  { 'q', "quiet", NULL, "no messages but errors" },
+  { 'q', "quiet", NULL, "print errors only" },
   { 'v', "verbose", NULL, "more messages" },
   { 0, "color", "auto|always|never", "colours in the terminal; auto looks at NO_COLOR too" },
   { 'h', "help", NULL, "say what the command does, and stop" },

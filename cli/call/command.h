@@ -49,11 +49,11 @@ typedef struct cli_command {
 
 /* clang-format off */
 #define OPTION_DEVICE { 'd', "device", "NAME|FILE", "the card: a name of `ferry devices` or a " \
-  "device file; without it, the one that the trace was made for" }
+  "device file; default: the one that the trace was made for" }
 #define OPTION_CARD { 'd', "device", "NAME|FILE", "the card, which has to be named: a name of " \
   "`ferry devices` or a device file" }
 #define OPTION_BUDGET { 'b', "budget", "SIZE|%", "device memory that may be used, such as 8GiB, or " \
-  "a percentage of what the step needs; without it, all that the device has to give", RANGE_AMOUNT }
+  "a percentage of what the step needs; default: all that the device has to give", RANGE_AMOUNT }
 #define OPTION_OUTPUT(says) { 'o', "output", "FILE", says }
 #define OPTION_STRICT { 0, "strict", NULL, "an unknown key in a file is an error" }
 #define OPTIONS_END { 0, NULL, NULL, NULL }

@@ -145,11 +145,10 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   { 'b', "budget", "SIZE|%,...",
     "device memory that may be used, or a percentage of what the step needs with everything on the "
-    "device; without it, all that the device has to give",
+    "device; default: all that the device has to give",
     RANGE_AMOUNT },
   { 0, "policies", "NAME,...",
-    "only these; ours are `ferry`, `ferry-recompute`, `ferry-sections` and `ferry-all`; without "
-    "it, "
+    "only these; ours are `ferry`, `ferry-recompute`, `ferry-sections` and `ferry-all`; default: "
     "all" },
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,
@@ -157,11 +156,11 @@ static const cli_option options[] = {
   { 'j',
     "jobs",
     "N",
-    "budgets that are planned at the same time, or threads where they are fewer; without it, as "
+    "budgets that are planned at the same time, or threads where they are fewer; default: as "
     "many "
     "as there are processors",
     { UNITS_COUNT, 1, MOST_BUDGETS } },
-  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
+  { 0, "host", "SIZE", "host memory that may be used; default: all that the device file gives",
     RANGE_SIZE },
   OPTION_TSV,
   OPTION_WIDE,

@@ -150,7 +150,7 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   { 'f', "form", "plain|packed", "one object a row, or columns, which load faster" },
-  OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; without it, standard output"),
+  OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; default: standard output"),
   { 'd', "device", "NAME|FILE", "the card that --scale carries the times over to" },
   { 0, "from", "NAME|FILE", "the card that they were taken on, where the trace does not say" },
   { 0, "scale", "SHARE|roofline",

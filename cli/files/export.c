@@ -186,7 +186,7 @@ static const cli_option options[] = {
   { 0,
     "steps",
     "N",
-    "with --chrome: so many steps, one behind the other; without it, 2",
+    "with --chrome: so many steps, one behind the other; default: 2",
     { UNITS_COUNT, 1, MOST_STEPS } },
   OPTION_STRICT,
   OPTIONS_END,

@@ -67,28 +67,28 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
-  OPTION_OUTPUT ("where the trace goes (.gz and .zst are compressed); without it, only the report"),
+  OPTION_OUTPUT ("where the trace goes (.gz and .zst are compressed); default: only the report"),
   { 0,
     "step",
     "K",
-    "which iteration: the K of ProfilerStep#K; without it, the last complete one",
+    "which iteration: the K of ProfilerStep#K; default: the last complete one",
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "marks", "steps|repeat|whole",
     "a step of a Kineto file without ProfilerStep#: from optimizer to optimizer, where its kernels "
-    "repeat, or all of it; without it, steps" },
+    "repeat, or all of it; default: steps" },
   { 0,
     "gpu",
     "K",
-    "which GPU of the profile; without it, the one with most events, or the fullest",
+    "which GPU of the profile; default: the one with most events, or the fullest",
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "reads", "all|likely",
     "of a Kineto file, which does not say who reads: all ops that may read a tensor use it, or "
     "only "
-    "those that are likely to, which plans more and may be wrong; without it, all" },
+    "those that are likely to, which plans more and may be wrong; default: all" },
   { 0,
     "limit",
     "SIZE",
-    "the most that a file may grow to when decompressed; without it, 4GiB",
+    "the most that a file may grow to when decompressed; default: 4GiB",
     { UNITS_BYTES, 1, MOST_BYTES } },
   OPTIONS_END,
 };

@@ -39,7 +39,7 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
-  OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; without it, standard output"),
+  OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; default: standard output"),
   { 'p', "packed", NULL, "columns instead of one object a row" },
   OPTION_STRICT,
   OPTIONS_END,

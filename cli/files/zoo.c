@@ -82,7 +82,7 @@ static const cli_option options[] = {
   { 0, "batch", "N", "items of the batch", { UNITS_COUNT, 1, ZOO_MOST_BATCH } },
   OPTIONS_OF_ZOO,
   OPTION_CARD,
-  OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; without it, standard output"),
+  OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; default: standard output"),
   { 'f', "form", "plain|packed", "one object a row, or columns, which load faster" },
   { 'l', "list", NULL, "list the networks" },
   OPTIONS_END,

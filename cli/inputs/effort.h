@@ -8,10 +8,10 @@
 
 /* clang-format off */
 #define OPTIONS_OF_EFFORT(without) \
-  { 0, "effort", "quick|normal|thorough", "of the search behind each plan; without it, " without }, \
-  { 0, "limit", "TICKS", "the effort in simulated events, or, with cuts or drops, in all there is to " \
-    "do; the same ticks give the same plan", RANGE_TICKS }, \
-  { 0, "seconds", "N", "the search stops after them, with what it has; then a second run may find " \
+  { 0, "effort", "quick|normal|thorough", "how long to search for each plan; default: " without }, \
+  { 0, "limit", "TICKS", "the effort in simulated events or their like; the same ticks give the same " \
+    "plan", RANGE_TICKS }, \
+  { 0, "seconds", "N", "stop the search after N seconds; then a second run may find " \
     "another plan", { UNITS_COUNT, 1, INT32_MAX } }
 /* clang-format on */
 

@@ -10,11 +10,11 @@
 /* clang-format off */
 #define OPTIONS_OF_ZOO \
   { 0, "image", "N", \
-    "edge of the images in pixels; without it, as published", { UNITS_COUNT, 1, ZOO_MOST } }, \
+    "edge of the images in pixels; default: as published", { UNITS_COUNT, 1, ZOO_MOST } }, \
   { 0, "seq", "N", \
-    "tokens of a sequence; without it, as published", { UNITS_COUNT, 1, ZOO_MOST } }, \
-  { 0, "dtype", "fp32|bf16|tf32", "of weights, activations and gradients; without it, fp32" }, \
-  { 0, "optimizer", "sgd|momentum|adam", "what updates the weights; without it, momentum" }, \
+    "tokens of a sequence; default: as published", { UNITS_COUNT, 1, ZOO_MOST } }, \
+  { 0, "dtype", "fp32|bf16|tf32", "type of weights, activations and gradients; default: fp32" }, \
+  { 0, "optimizer", "sgd|momentum|adam", "the optimizer; default: momentum" }, \
   { 0, "explicit-attention", NULL, "attention with its score matrix in memory" }, \
   { 0, "workspaces", NULL, "convolutions hold column buffers while they run" }, \
   { 0, "classes", "N", \

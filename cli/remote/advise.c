@@ -153,13 +153,13 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_SERVICE,
-  { 'f', "format", "slurm|k8s|hami|kai|dra", "for whom; without it, slurm" },
-  { 0, "gpu-memory", "SIZE", "of the card; without it, any", RANGE_SIZE },
-  { 's', "slowdown", "SHARE", "how much longer a step may take; without it, 5%", RANGE_SHARE },
+  { 'f', "format", "slurm|k8s|hami|kai|dra", "the scheduler to print for; default: slurm" },
+  { 0, "gpu-memory", "SIZE", "memory of the card; default: any", RANGE_SIZE },
+  { 's', "slowdown", "SHARE", "how much longer a step may take; default: 5%", RANGE_SHARE },
   { 0,
     "shard",
     "SIZE",
-    "memory that one shard of Slurm stands for; without it, 1GiB",
+    "memory that one shard of Slurm stands for; default: 1GiB",
     { UNITS_BYTES, 1, MOST_BYTES } },
   OPTION_OUTPUT ("also let the server make the plan of that memory, and write it here"),
   OPTIONS_END,

@@ -15,7 +15,7 @@
 #define OPTION_SERVER { 0, "server", "URL", "a running `ferry serve`: http://HOST:PORT or " \
   "unix:PATH; a token for it is taken from FERRY_TOKEN" }
 #define OPTION_SERVICE { 0, "server", "URL", "a running `ferry serve`: http://HOST:PORT or " \
-  "unix:PATH; without it, " SERVICE_URL "; a token for it is taken from FERRY_TOKEN" }
+  "unix:PATH; default: " SERVICE_URL "; a token for it is taken from FERRY_TOKEN" }
 /* clang-format on */
 
 /* ERR_usage for what only a command that works here has: said before the question is read. */

@@ -116,7 +116,7 @@ static int run (call *c) {
 static const cli_option options[] = {
   OPTION_SERVICE,
   { 'k', "kind", "schedules|curves|min-memory|comparisons|what-if",
-    "what is asked; without it, the trace is only uploaded" },
+    "what is asked; default: the trace is only uploaded" },
   { 0, "with", "JSON", "members of the request, as docs/service.md has them" },
   { 0, "fingerprint", "NAME", "the key under which schedulers find the trace again" },
   { 'w', "wait", NULL, "until the job has ended, and print its status" },

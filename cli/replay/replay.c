@@ -170,7 +170,7 @@ static const cli_option options[] = {
   { 'n',
     "iterations",
     "N",
-    "steps to run; without it, on the virtual clock until a step repeats an earlier one, 32 at "
+    "steps to run; default: on the virtual clock until a step repeats an earlier one, 32 at "
     "most, and else 10, or 4 with --verify",
     { UNITS_COUNT, 1, REPLAY_MOST_STEPS } },
   { 0, "compute", "spin|real",
@@ -182,7 +182,7 @@ static const cli_option options[] = {
     "steps to train with --compute real; 20",
     { UNITS_COUNT, 1, REPLAY_MOST_STEPS } },
   { 0, "data", "FILE",
-    "with --compute real: a text for a language model to learn; without it, a made one" },
+    "with --compute real: a text for a language model to learn; default: a made one" },
   { 0, "compare", NULL,
     "with --compute real: do the step without the plan as well (on the CPU beside it, on a GPU "
     "before it), and compare each loss and every parameter bit for bit" },

@@ -128,15 +128,15 @@ static const cli_option options[] = {
   { 0,
     "steps",
     "N",
-    "the last N steps are read; without it, all that are alike",
+    "the last N steps are read; default: all that are alike",
     { UNITS_COUNT, 1, INT32_MAX } },
   { 0,
     "skip",
     "N",
-    "the first N steps of those that are alike are not read; without it, 0",
+    "the first N steps of those that are alike are not read; default: 0",
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "cupti", "FILE|none",
-    "the library whose records give the times; none: pairs of events do; without it, the "
+    "the library whose records give the times; none: pairs of events do; default: the "
     "toolkit's where it is, and none with --driver emulated" },
   { 0, "learn", NULL,
     "digests of all tensors before and after each op, in two steps: the trace then says what ops "

@@ -20,7 +20,7 @@ typedef struct program_run {
 
 /* clang-format off */
 #define OPTION_RUN_DRIVER { 0, "driver", "cuda|emulated", "the program's driver: this machine's, " \
-  "or the emulated device, whose kernels are modules made for it; without it, cuda" }
+  "or the emulated device, whose kernels are modules made for it; default: cuda" }
 /* clang-format on */
 
 /* The folder and the block; what the options say of the driver stands in its configuration. */

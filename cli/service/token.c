@@ -34,8 +34,8 @@ static int run (call *c) {
 #endif
 
 static const cli_option options[] = {
-  { 0, "owner", "NAME", "whose it is" },
-  { 0, "role", "read|site|submit|admin", "what it allows; without it, submit" },
+  { 0, "owner", "NAME", "the owner of the token" },
+  { 0, "role", "read|site|submit|admin", "what the token allows; default: submit" },
   OPTIONS_END,
 };
 

@@ -217,7 +217,7 @@ static const cli_option options[] = {
   { 'n',
     "points",
     "N",
-    "so many budgets from the floor to the peak; without it, 12",
+    "number of budgets from the floor to the peak; default: 12",
     { UNITS_COUNT, 2, MOST_POINTS } },
   { 'b', "budget", "SIZE|%,...", "these budgets instead; percentages are of what the step needs",
     RANGE_AMOUNT },

@@ -446,14 +446,14 @@ static int run (call *c) {
 
 /* clang-format off */
 static const cli_option options[] = {
-  { 'b', "budget", "SIZE", "of the device; without it, all that it has to give", RANGE_SIZE },
+  { 'b', "budget", "SIZE", "device memory; default: all that the device has to give", RANGE_SIZE },
   { 's', "slowdown", "SHARE",
-    "how much longer a step may take than without limits; without it, 10%", RANGE_SHARE },
+    "how much longer a step may take than without limits; default: 10%", RANGE_SHARE },
   { 0, "fine", "N",
-    "stop when the batch is known to so many items; without it, a 32nd of it, and one unswapped",
+    "stop when the batch is known to so many items; default: a 32nd of it, and one unswapped",
     { UNITS_COUNT, 1, ZOO_MOST_BATCH } },
   { 0, "most", "N",
-    "ask for no larger batch; without it, 8 times the one that fits unswapped",
+    "ask for no larger batch; default: 8 times the one that fits unswapped",
     { UNITS_COUNT, 1, ZOO_MOST_BATCH } },
   OPTIONS_OF_ZOO,
   OPTION_CARD,

@@ -68,9 +68,9 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
-  { 's', "slowdown", "SHARE", "how much longer a step may take, such as 5%; without it, 5%",
+  { 's', "slowdown", "SHARE", "how much longer a step may take, such as 5%; default: 5%",
     RANGE_SHARE },
-  { 0, "fine", "SIZE", "stop when an end is known to so much; without it, a 64th of the range",
+  { 0, "fine", "SIZE", "stop when an end is known to so much; default: a 64th of the range",
     RANGE_SIZE },
   OPTION_DEVICE,
   OPTION_HOST,

@@ -10,10 +10,10 @@
 #include "solver/fleet/curve.h"
 
 /* clang-format off */
-#define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; without it, all that the " \
+#define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; default: all that the " \
   "device file gives", RANGE_SIZE }
 #define OPTION_THREADS { 'j', "jobs", "N", "threads that plan side by side, to the same answer; " \
-  "without it, as many as there are processors", { UNITS_COUNT, 1, 256 } }
+  "default: as many as there are processors", { UNITS_COUNT, 1, 256 } }
 /* clang-format on */
 
 /* --host, the effort, what is allowed, the trace's reserve, threads, interrupts, and progress.

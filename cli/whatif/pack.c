@@ -390,16 +390,16 @@ static int run (call *c) {
 
 /* clang-format off */
 static const cli_option options[] = {
-  { 'd', "device", "NAME,...", "the card, or several; without it, the one that the first trace was "
+  { 'd', "device", "NAME,...", "the card, or several; default: the one that the first trace was "
     "made for" },
-  { 'b', "budget", "SIZE", "of each card, for all plans together; without it, all that it has, less "
-    "what each process reserves", RANGE_SIZE },
-  { 0, "host", "SIZE", "of all jobs together, in equal parts for the cards; without it, what the "
-    "device file gives each card", RANGE_SIZE },
-  { 0, "objective", "worst|total", "what is least: the worst slowdown, or their sum; without it, "
+  { 'b', "budget", "SIZE", "memory of each card for all plans together; default: all that it has, "
+    "less what each process reserves", RANGE_SIZE },
+  { 0, "host", "SIZE", "host memory of all jobs together, in equal parts for the cards; default: "
+    "what the device file gives each card", RANGE_SIZE },
+  { 0, "objective", "worst|total", "minimize the worst slowdown, or their sum; default: "
     "worst" },
   { 0, "points", "N",
-    "budgets sampled of each job, at each share of the link; without it, 8",
+    "budgets sampled of each job, at each share of the link; default: 8",
     { UNITS_COUNT, 3, 64 } },
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,

@@ -237,7 +237,7 @@ static int run (call *c) {
 
 /* clang-format off */
 static const cli_option options[] = {
-  { 'd', "device", "NAME,...", "other cards; without it, the one that the trace was made for" },
+  { 'd', "device", "NAME,...", "other cards; default: the one that the trace was made for" },
   { 0, "from", "NAME|FILE", "the card that the trace was measured on, where it does not say" },
   { 0, "scale", "SHARE", "all times become this share of what they are, such as 50% for a card "
     "twice as fast, instead of what rooflines say", RANGE_SCALE },
@@ -245,11 +245,11 @@ static const cli_option options[] = {
     "other links, such as 50GB/s, alike in both directions",
     { UNITS_RATE, DEVICE_LEAST_RATE, MOST_BYTES } },
   { 'b', "budget", "SIZE|%,...",
-    "budgets; without it, all that each card has to give", RANGE_AMOUNT },
+    "budgets; default: all that each card has to give", RANGE_AMOUNT },
   { 0, "batch", "xN,...",
     "so many times the batch; the trace is one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
-  { 'j', "jobs", "N", "so many processes, or threads of fewer where there are fewer cells; without "
-    "it, one process with a thread for each processor", { UNITS_COUNT, 1, 256 } },
+  { 'j', "jobs", "N", "so many processes, or threads of fewer where there are fewer cells; default: "
+    "one process with a thread for each processor", { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
   { 'o', "output", "FILE|FOLDER",
