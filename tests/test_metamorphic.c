@@ -169,7 +169,7 @@ START_TEST (without_a_shared_rate_nothing_that_gets_faster_lengthens_the_step) {
 }
 END_TEST
 
-/* With one there are exceptions, as docs/machine-model.md explains; they are counted. */
+/* With one there are exceptions, as docs/machine-model.md says; they are counted. */
 START_TEST (with_a_shared_rate_exceptions_are_rare_and_small) {
   tally n = { 0 };
   int wanted = suite_cases (1000);
@@ -184,8 +184,8 @@ START_TEST (with_a_shared_rate_exceptions_are_rare_and_small) {
 }
 END_TEST
 
-/* The exception of docs/machine-model.md: with op 1 200 ns shorter, a copy in that nobody waits for
-   begins early and slows the copy out that op 2 waits for. */
+/* The exception of tests/cases/machine/timelines.md: with op 1 200 ns shorter, a copy in that
+   nobody waits for begins early and slows the copy out that op 2 waits for. */
 static int64_t exception (int64_t op_1_ns) {
   error err = { 0 };
   arena *a = arena_new ((int64_t)64 << 20);

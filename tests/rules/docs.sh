@@ -94,6 +94,17 @@ sentences() {
   done
 }
 
+# A page grows only where another one shrinks.
+spoken() { cat "$@" | awk '{ for (i = 1; i <= NF; i++) n += $i ~ /[A-Za-z0-9]/ } END { print n + 0 }'; }
+short() {
+  local n
+  n=$(spoken docs/*.md)
+  [ "$n" -le 32000 ] || echo "docs/: $n words, more than 32000: say the new thing in place of an old one"
+  # shellcheck disable=SC2046
+  n=$(spoken $(find $layers data tests contrib -name README.md))
+  [ "$n" -le 5500 ] || echo "READMEs of folders: $n words, more than 5500"
+}
+
 claim "the manual pages name every command and option" in_pages
 claim "--help names every option" in_help
 claim "the completion names every option" in_completion
@@ -102,4 +113,5 @@ claim "the manual pages are clean roff" clean_pages
 claim "every folder says what it is" folders
 claim "sentences are short" sentences
 claim "links between pages lead somewhere" links
+claim "docs and READMEs stay within their words" short
 finish
