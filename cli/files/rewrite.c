@@ -29,8 +29,7 @@ static int run (call *c) {
     error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
   }
-  bool packed = call_flag (c, "packed");
-  bool ok = trace_text (out.trace, packed ? TRACE_PACKED : TRACE_PLAIN, &text, &c->err) &&
+  bool ok = trace_text (out.trace, TRACE_PLAIN, &text, &c->err) &&
             call_write (c, call_text (c, "output"), text.data, text.size) &&
             (!c->json || (trace_digest (out.trace, digest, &c->err) &&
                           print_json (c, &out, digest, text.size)));
@@ -40,7 +39,6 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; default: standard output"),
-  { 'p', "packed", NULL, "columns instead of one object a row" },
   OPTION_STRICT,
   OPTIONS_END,
 };
