@@ -208,7 +208,7 @@ static bool find_least (const trace *t, const ask *q, ask_least *out, error *err
   return true;
 }
 
-static bool refuse (const trace *t, ask *q, bool open, error *err) {
+static bool refuse_with_floor (const trace *t, ask *q, bool open, error *err) {
   error fresh = { 0 };
   ask_least least;
   if (!find_least (t, q, &least, &fresh))
@@ -292,7 +292,7 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   if (!keep_all (t, q, a, out, &done, err))
     return false;
   if (!done && floor_outlives (t, q->options.budget_bytes, q->options.host_bytes))
-    return refuse (t, q, false, err);
+    return refuse_with_floor (t, q, false, err);
   if (done || solve (t, &q->options, a, out, &why))
     return true;
   if (is_stopped (q) && (why.code == ERR_infeasible || why.code == ERR_limit) &&
@@ -302,7 +302,7 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
     return say_stopped (q, &why, err);
   *err = why;
   bool is_no = why.code == ERR_infeasible || holds_nothing (q);
-  return (is_no || why.code == ERR_limit) && refuse (t, q, !is_no, err);
+  return (is_no || why.code == ERR_limit) && refuse_with_floor (t, q, !is_no, err);
 }
 
 /* ---- other ways that might do better ---- */

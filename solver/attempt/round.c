@@ -288,7 +288,7 @@ static bool fill (rounder *w, const tuning *by, arena *a, error *err) {
   return list;
 }
 
-static bool begin (rounder *w, arena *a, error *err) {
+static bool start_rounder (rounder *w, arena *a, error *err) {
   const gaps *g = w->g;
   const op *ops = g->units->trace->ops;
   w->start_ns = NEW (a, (int64_t)g->n_ops + 1, int64_t, err);
@@ -333,8 +333,8 @@ static bool keep_away (rounder *w, arena *a, error *err) {
 
 static bool run (rounder *w, const tuning *by, arena *a, error *err) {
   bool guided = round_is_guided (w->start);
-  return begin (w, a, err) && (!guided || take_shares (w, a, err)) && keep_away (w, a, err) &&
-         (w->start != ROUND_DOA || give (w, doa_first, a, err)) &&
+  return start_rounder (w, a, err) && (!guided || take_shares (w, a, err)) &&
+         keep_away (w, a, err) && (w->start != ROUND_DOA || give (w, doa_first, a, err)) &&
          give (w, longest_first, a, err) && prune (w, a, err) &&
          (w->start != ROUND_UP || fill (w, by, a, err));
 }

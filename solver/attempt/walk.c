@@ -310,7 +310,7 @@ static bool walk_anew (improving *im, error *err) {
   return walk_from (im, fits && s->trial.step_ns < INT64_MAX ? &s->trial : &s->best, err);
 }
 
-static bool begin (improving *im, error *err) {
+static bool start_walk (improving *im, error *err) {
   search *s = im->s;
   im->from_ticks = s->ticks;
   im->ends_ns = trace_ends (s->rewritten->trace, s->arena, err);
@@ -353,7 +353,7 @@ static bool step (improving *im, bool *better, error *err) {
 bool search_walk (search *s, error *err) {
   assert (s->best.step_ns < INT64_MAX);
   improving im = { .s = s };
-  bool ok = begin (&im, err), better;
+  bool ok = start_walk (&im, err), better;
   int64_t walk = number (&im, TUNE_walk_idle), most = number (&im, TUNE_walk_end);
   for (int64_t idle = 1; ok && !search_is_over (s) && idle < most; idle++) {
     if (idle % walk == 0 || im.total == 0) {

@@ -31,7 +31,7 @@ static int by_likeness (const void *a, const void *b, void *context) {
   return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
 }
 
-static bool begin (climbing *c, error *err) {
+static bool start_climb (climbing *c, error *err) {
   finding *f = c->f;
   int32_t n = f->n_drops;
   c->alike = NEW (f->scratch, n, int32_t, err);
@@ -140,7 +140,7 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
   arena_mark mark = arena_here (f->scratch);
   int64_t begun = f->ticks, near_ns = from->near_ns;
   uint8_t *at = NEW (f->scratch, f->n_drops, uint8_t, err);
-  if (!at || !begin (&c, err))
+  if (!at || !start_climb (&c, err))
     return false;
   find_rank (f, BY_OWN);
   for (int32_t i = 0; i < f->n_drops; i++)

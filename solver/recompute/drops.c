@@ -11,12 +11,12 @@
 enum { MOST_CHAIN = 256 };
 
 /* Limits on the tensors that are asked for, in a list, and for all drops that are tried alone. Most
-   lists take less than one an op; in a step that is cut into tens of thousands of ops, requests that
-   fail would take thousands, and minutes. */
+   lists take less than one an op; in a step that is cut into tens of thousands of ops, requests
+   that fail would take thousands, and minutes. */
 enum { WALKS_AN_OP = 32, FIND_WALKS_AN_OP = 256 };
 
-bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count,
-                 drops_missed *missed, error *err) {
+bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, drops_missed *missed,
+                 error *err) {
   assert (q->trace && q->over && out && count);
   const trace *t = q->trace;
   uses u;
@@ -71,8 +71,8 @@ typedef struct walk {
   int64_t *starts; /* per op: compute before it */
 } walk;
 
-static bool begin (walk *w, const drop_list *list, const drop_choice *choice, arena *a,
-                   error *err) {
+static bool start_chain (walk *w, const drop_list *list, const drop_choice *choice, arena *a,
+                         error *err) {
   const trace *t = list->trace;
   remake_rule rule = { .trace = t,
                        .uses = list->uses,
@@ -145,7 +145,8 @@ bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, 
   walk w;
   int32_t *first, *next, n;
   *count = 0;
-  if (!list_chosen (list, choice, a, &first, &next, &n, err) || !begin (&w, list, choice, a, err))
+  if (!list_chosen (list, choice, a, &first, &next, &n, err) ||
+      !start_chain (&w, list, choice, a, err))
     return false;
   *out = NEW (a, n, recompute, err); /* an entry makes at least one of them again */
   if (!*out)
