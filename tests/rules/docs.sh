@@ -99,7 +99,7 @@ spoken() { cat "$@" | awk '{ for (i = 1; i <= NF; i++) n += $i ~ /[A-Za-z0-9]/ }
 short() {
   local n
   n=$(spoken docs/*.md)
-  [ "$n" -le 32000 ] || echo "docs/: $n words, more than 32000: say the new thing in place of an old one"
+  [ "$n" -le 32500 ] || echo "docs/: $n words, more than 32500: say the new thing in place of an old one"
   # shellcheck disable=SC2046
   n=$(spoken $(find $layers data tests contrib -name README.md))
   [ "$n" -le 5500 ] || echo "READMEs of folders: $n words, more than 5500"
