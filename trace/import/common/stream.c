@@ -304,6 +304,23 @@ bool stream_us (stream *s, int64_t *ns) {
   return true;
 }
 
+/* [+-]digits, behind the e. */
+static bool add_exponent (const char *at, const char *end, int64_t *exponent) {
+  bool down = at < end && *at == '-';
+  if (at < end && (*at == '-' || *at == '+'))
+    at++;
+  if (at == end)
+    return false;
+  int64_t value = 0;
+  for (; at < end; at++) {
+    if (*at < '0' || *at > '9' || value > 10000)
+      return false;
+    value = value * 10 + (*at - '0');
+  }
+  *exponent += down ? -value : value;
+  return true;
+}
+
 /* [-]digits[.digits][e[+-]digits] */
 bool slice_decimal (slice text, int scale, int64_t *out) {
   if (text.size == 0)
@@ -317,21 +334,8 @@ bool slice_decimal (slice text, int scale, int64_t *out) {
   while (stop < end && *stop != 'e' && *stop != 'E')
     stop++;
   int64_t exponent = scale;
-  if (stop < end) {
-    const char *e = stop + 1;
-    bool down = e < end && *e == '-';
-    if (e < end && (*e == '-' || *e == '+'))
-      e++;
-    int64_t value = 0;
-    if (e == end)
-      return false;
-    for (; e < end; e++) {
-      if (*e < '0' || *e > '9' || value > 10000)
-        return false;
-      value = value * 10 + (*e - '0');
-    }
-    exponent += down ? -value : value;
-  }
+  if (stop < end && !add_exponent (stop + 1, end, &exponent))
+    return false;
   int64_t value = 0, after_point = 0;
   bool point = false, any = false, half = false, rounded = false;
   for (; at < stop; at++) {

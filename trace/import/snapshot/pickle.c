@@ -193,6 +193,39 @@ static bool refuse_opcode (const machine *m, unsigned char op) {
                     (long long)m->op_at, op);
 }
 
+/* An opcode that pushes a number or a text. */
+static bool push_value (machine *m, unsigned char op) {
+  uint64_t number;
+  switch (op) {
+  case 'J':
+    return take_number (m, 4, &number) && push_int (m, (int32_t)(uint32_t)number);
+  case 'K':
+    return take_number (m, 1, &number) && push_int (m, (int64_t)number);
+  case 'M':
+    return take_number (m, 2, &number) && push_int (m, (int64_t)number);
+  case 0x8a:
+    return push_long (m);
+  case 'G':
+    return take_number (m, 8, &number) && push (m, (pickle_value){ .kind = PICKLE_REAL });
+  case 0x88:
+  case 0x89:
+    return push (m, (pickle_value){ .number = op == 0x88, .kind = PICKLE_BOOL });
+  case 'N':
+    return push (m, (pickle_value){ .kind = PICKLE_NONE });
+  case 0x8c:
+  case 'C':
+    return push_text (m, 1);
+  case 'X':
+  case 'B':
+    return push_text (m, 4);
+  case 0x8d:
+  case 0x8e:
+    return push_text (m, 8);
+  default:
+    return refuse_opcode (m, op);
+  }
+}
+
 static bool step (machine *m, unsigned char op) {
   uint64_t number;
   int64_t from;
@@ -232,32 +265,8 @@ static bool step (machine *m, unsigned char op) {
     return take_number (m, 1, &number) && put_memo (m, number);
   case 'r':
     return take_number (m, 4, &number) && put_memo (m, number);
-  case 'J':
-    return take_number (m, 4, &number) && push_int (m, (int32_t)(uint32_t)number);
-  case 'K':
-    return take_number (m, 1, &number) && push_int (m, (int64_t)number);
-  case 'M':
-    return take_number (m, 2, &number) && push_int (m, (int64_t)number);
-  case 0x8a:
-    return push_long (m);
-  case 'G':
-    return take_number (m, 8, &number) && push (m, (pickle_value){ .kind = PICKLE_REAL });
-  case 0x88:
-  case 0x89:
-    return push (m, (pickle_value){ .number = op == 0x88, .kind = PICKLE_BOOL });
-  case 'N':
-    return push (m, (pickle_value){ .kind = PICKLE_NONE });
-  case 0x8c:
-  case 'C':
-    return push_text (m, 1);
-  case 'X':
-  case 'B':
-    return push_text (m, 4);
-  case 0x8d:
-  case 0x8e:
-    return push_text (m, 8);
   default:
-    return refuse_opcode (m, op);
+    return push_value (m, op);
   }
 }
 
