@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The service: built where its libraries are wanted.
 SERVER_FILES = \
+  server/api/admit.c \
   server/api/advice.c \
   server/api/advice.h \
   server/api/advise.c \
@@ -16,6 +17,10 @@ SERVER_FILES = \
   server/api/k8s.c \
   server/api/metrics.c \
   server/api/misc.c \
+  server/api/patch.c \
+  server/api/patch.h \
+  server/api/pods.c \
+  server/api/pods.h \
   server/api/results.c \
   server/api/routes.c \
   server/api/routes.def \
@@ -47,6 +52,7 @@ SERVER_FILES = \
   server/http/upload.h \
   server/http/watchdog.c \
   server/http/watchdog.h \
+  server/protocol/claims.h \
   server/protocol/kinds.c \
   server/protocol/kinds.def \
   server/protocol/kinds.h \
@@ -65,6 +71,7 @@ SERVER_FILES = \
   server/store/files.c \
   server/store/inner.h \
   server/store/jobs.c \
+  server/store/placed.c \
   server/store/postgres.c \
   server/store/sql.h \
   server/store/sqlite.c \

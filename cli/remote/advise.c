@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "server/client/client.h"
+#include "server/protocol/claims.h"
 #include "server/protocol/kinds.h"
 
 #define MIB ((int64_t)1 << 20)
@@ -49,11 +50,14 @@ static void print_kai (const advised *a) {
 }
 
 static void print_dra (const advised *a) {
-  printf ("apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata:\n  name: ferry-%.8s\n",
-          a->trace);
-  printf ("spec:\n  devices:\n    requests:\n    - name: gpu\n      exactly:\n"
-          "        deviceClassName: gpu.nvidia.com\n        capacity:\n          requests:\n"
-          "            memory: %lldMi\n",
+  char name[CLAIM_NAME];
+  claim_name (a->fingerprint, name);
+  printf ("apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata:\n  name: %s\n"
+          "  annotations:\n    ferry.dev/fingerprint: \"%s\"\n    ferry.dev/honoured-by: \"%s\"\n",
+          name, a->fingerprint, CLAIM_HONOURED);
+  printf ("spec:\n  spec:\n    devices:\n      requests:\n      - name: gpu\n        exactly:\n"
+          "          deviceClassName: gpu.nvidia.com\n          capacity:\n            requests:\n"
+          "              memory: %lldMi\n",
           mib (a->card_bytes));
 }
 

@@ -105,16 +105,12 @@ static const char *device_of (const char *request, arena *a) {
   return text;
 }
 
-static bool sees_all (const request *q) {
-  return q->role == ROLE_site || q->role == ROLE_admin;
-}
-
 bool advice_is_name (const request *q, const char *fingerprint) {
   const char *slash = strchr (fingerprint, '/');
   error ignored = { 0 };
   const char *owner =
       slash ? arena_string_n (q->arena, fingerprint, (size_t)(slash - fingerprint), &ignored) : "";
-  return owner && (!slash || (sees_all (q) && name_is_plain (owner))) &&
+  return owner && (!slash || (advice_sees_all (q) && name_is_plain (owner))) &&
          name_is_plain (slash ? slash + 1 : fingerprint);
 }
 
@@ -123,7 +119,7 @@ bool advice_find (service *s, request *q, const char *fingerprint, int64_t slowd
   curve_row c;
   arena *a = q->arena;
   bytes text = { 0 };
-  const char *owner = sees_all (q) ? "" : q->owner, *slash = strchr (fingerprint, '/');
+  const char *owner = advice_sees_all (q) ? "" : q->owner, *slash = strchr (fingerprint, '/');
   if (slash && !(owner = arena_string_n (a, fingerprint, (size_t)(slash - fingerprint), err)))
     return false;
   fingerprint = slash ? slash + 1 : fingerprint;

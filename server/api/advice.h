@@ -20,6 +20,10 @@ typedef struct advice {
   char reason[160];        /* the reason why it does not fit */
 } advice;
 
+/* Whoever places others' jobs sees every owner's advice. */
+static inline bool advice_sees_all (const request *q) {
+  return q->role == ROLE_site || q->role == ROLE_admin;
+}
 /* Names a profile: NAME, or OWNER/NAME where the asker sees every owner's. */
 bool advice_is_name (const request *q, const char *fingerprint);
 /* For any card.  slowdown_ppm: at most so much longer than without a budget. */

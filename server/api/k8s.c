@@ -5,17 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "server/api/advice.h"
 #include "server/api/api.h"
+#include "server/api/pods.h"
 #include "server/api/routes.h"
 
-#define FINGERPRINT "ferry.dev/fingerprint"
-#define SLOWDOWN "ferry.dev/max-slowdown-ppm"
-#define GPU_MEMORY "ferry.dev/gpu-memory-bytes" /* a label of a node */
-enum { MOST_NODES = 5000, BEST_SCORE = 10 };
+#define OPERATOR_MEMORY "nvidia.com/gpu.memory" /* labels of the GPU operator: MiB of a card */
+#define OPERATOR_CARDS "nvidia.com/gpu.count"
+enum { MOST_NODES = 5000, BEST_SCORE = 10, MOST_CARDS = 64 };
 
 typedef struct node {
   const char *name, *memory; /* as its label has it, or NULL */
+  const char *mib, *cards;   /* the same and how many, by the labels of the GPU operator */
   const char *raw;           /* the whole object, where those were sent */
 } node;
 
@@ -25,6 +27,9 @@ typedef struct asked_nodes {
   bool whole;              /* objects were sent, and are sent back */
   const char *fingerprint; /* NULL: nothing can be known of the pod */
   int64_t slowdown_ppm;
+  const char *uid;    /* of the pod; "": it has none */
+  placed_row *placed; /* pods that hold memory already, by node */
+  int n_placed;
   int odd;     /* values that were not understood; the log names the first ones */
   bool looked; /* for its advice, which is the same on all nodes but for the card */
   advice known;
@@ -35,14 +40,6 @@ typedef struct asked_nodes {
 static json outer (const json *object, const char *camel, const char *lower) {
   json j = json_member (object, camel);
   return json_is_absent (&j) ? json_member (object, lower) : j;
-}
-
-static const char *text_of (request *q, const json *j) {
-  const char *text = NULL;
-  error ignored = { 0 };
-  return json_is_string (j) && json_get_text (j, &text, &ignored)
-             ? arena_string (q->arena, text, &ignored)
-             : NULL;
 }
 
 /* A value that is not understood is not known, and the log says so. */
@@ -60,8 +57,11 @@ static void read_pod (service *s, request *q, const json *root, asked_nodes *out
   json pod = outer (root, "Pod", "pod"), meta = outer (&pod, "metadata", "Metadata");
   json notes = json_member (&meta, "annotations");
   json print = json_member (&notes, FINGERPRINT), ppm = json_member (&notes, SLOWDOWN);
-  const char *patience = text_of (q, &ppm);
-  out->fingerprint = text_of (q, &print);
+  json uid = json_member (&meta, "uid");
+  const char *patience = k8s_text (q, &ppm);
+  out->uid = k8s_text (q, &uid);
+  out->uid = out->uid ? out->uid : "";
+  out->fingerprint = k8s_text (q, &print);
   out->slowdown_ppm = USUAL_SLOWDOWN_PPM;
   if (out->fingerprint && !advice_is_name (q, out->fingerprint)) {
     complain (s, q, out, "the pod", FINGERPRINT, out->fingerprint);
@@ -77,8 +77,12 @@ static void add_object (request *q, const json *e, asked_nodes *out) {
   error ignored = { 0 };
   json meta = json_member (e, "metadata"), labels = json_member (&meta, "labels");
   json name = json_member (&meta, "name"), memory = json_member (&labels, GPU_MEMORY);
-  node n = { text_of (q, &name), text_of (q, &memory),
-             json_canonical (e, true, q->arena, &ignored) };
+  json mib = json_member (&labels, OPERATOR_MEMORY), cards = json_member (&labels, OPERATOR_CARDS);
+  node n = { .name = k8s_text (q, &name),
+             .memory = k8s_text (q, &memory),
+             .mib = k8s_text (q, &mib),
+             .cards = k8s_text (q, &cards),
+             .raw = json_canonical (e, true, q->arena, &ignored) };
   if (n.name && *n.name && n.raw)
     out->at[out->n++] = n;
 }
@@ -106,7 +110,7 @@ static bool read_nodes (service *s, request *q, const json *root, asked_nodes *o
   out->whole = json_count (&items) > 0;
   for (size_t i = 0; i < json_count (&names) && !out->whole; i++) {
     json e = json_element (&names, i);
-    const char *name = text_of (q, &e);
+    const char *name = k8s_text (q, &e);
     if (name && *name)
       out->at[out->n++] = (node){ .name = name };
   }
@@ -119,43 +123,25 @@ static bool read_nodes (service *s, request *q, const json *root, asked_nodes *o
   return true;
 }
 
-/* Bytes, or a quantity as Kubernetes writes them: "24Gi". */
-static bool read_quantity (request *q, const char *text, int64_t *out) {
-  static const struct {
-    const char *unit;
-    int64_t bytes;
-  } units[] = { { "", 1 },
-                { "k", 1000 },
-                { "M", 1000000 },
-                { "G", 1000000000 },
-                { "T", 1000000000000 },
-                { "Ki", (int64_t)1 << 10 },
-                { "Mi", (int64_t)1 << 20 },
-                { "Gi", (int64_t)1 << 30 },
-                { "Ti", (int64_t)1 << 40 } };
-  error ignored = { 0 };
-  size_t digits = strspn (text, "0123456789");
-  const char *number = arena_string_n (q->arena, text, digits, &ignored);
-  for (size_t i = 0; number && i < sizeof units / sizeof *units; i++)
-    if (strcmp (text + digits, units[i].unit) == 0)
-      return text_to_int (number, MOST_INT, out) &&
-             !__builtin_mul_overflow (*out, units[i].bytes, out) && *out <= MOST_INT;
-  return false;
-}
-
 /* 0: nobody has said, or not so that it is understood. */
 static int64_t memory_of (service *s, request *q, asked_nodes *all, const node *n) {
   error wrong = { 0 };
   int64_t has = 0;
-  if (n->memory && !read_quantity (q, n->memory, &has)) {
+  if (n->memory && !k8s_quantity (q, n->memory, &has)) {
     complain (s, q, all, n->name, GPU_MEMORY, n->memory);
     return 0;
   }
-  if (n->memory || !all->inventory)
+  if (n->memory)
     return has;
+  if (n->mib && text_to_int (n->mib, MOST_INT >> 20, &has))
+    return has << 20;
+  if (n->mib)
+    complain (s, q, all, n->name, OPERATOR_MEMORY, n->mib);
+  if (!all->inventory)
+    return 0;
   json root = json_root (all->inventory), one = json_member (&root, n->name);
-  const char *text = text_of (q, &one);
-  if (text ? read_quantity (q, text, &has) : json_get_int (&one, 0, MOST_INT, &has, &wrong))
+  const char *text = k8s_text (q, &one);
+  if (text ? k8s_quantity (q, text, &has) : json_get_int (&one, 0, MOST_INT, &has, &wrong))
     return has;
   complain (s, q, all, n->name, "--inventory", text ? text : wrong.text);
   return 0;
@@ -167,6 +153,46 @@ typedef struct verdict {
   int score;
 } verdict;
 
+static int by_node (const void *name, const void *row) {
+  return strcmp (name, ((const placed_row *)row)->node);
+}
+
+/* Free of the card that has most left: each pod took the first card of the node that had room. */
+static int64_t free_of (const asked_nodes *all, const node *n, int64_t has) {
+  int64_t used[MOST_CARDS] = { 0 }, cards = 1, least;
+  const placed_row *end = all->placed + all->n_placed;
+  const placed_row *at = all->n_placed ? bsearch (n->name, all->placed, (size_t)all->n_placed,
+                                                  sizeof *all->placed, by_node)
+                                       : NULL;
+  if (!at)
+    return has;
+  if (n->cards && (!text_to_int (n->cards, MOST_CARDS, &cards) || !cards))
+    cards = 1;
+  while (at > all->placed && strcmp (at[-1].node, n->name) == 0)
+    at--;
+  for (; at < end && strcmp (at->node, n->name) == 0; at++) {
+    int64_t to = 0;
+    while (to < cards && used[to] + at->bytes > has)
+      to++;
+    used[to < cards ? to : 0] += at->bytes;
+  }
+  least = used[0];
+  for (int64_t i = 1; i < cards; i++)
+    least = min_of (least, used[i]);
+  return max_of (0, has - least);
+}
+
+/* A pod that is asked about may be bound next: what it then holds is known by its uid. */
+static void expect (service *s, request *q, asked_nodes *all) {
+  error err = { 0 };
+  int64_t bytes = advice_card_bytes (&all->known);
+  if (!advice_sees_all (q))
+    return;
+  if (!store_list_placed (s->store, all->uid, q->arena, &all->placed, &all->n_placed, &err) ||
+      (*all->uid && bytes && !store_expect (s->store, all->uid, bytes, &err)))
+    service_log (s, "error", err.text, "request_id", q->id, NULL);
+}
+
 static void look (service *s, request *q, asked_nodes *all) {
   error err = { 0 };
   advice a;
@@ -176,6 +202,7 @@ static void look (service *s, request *q, asked_nodes *all) {
   else if (a.known) {
     api_saw (s, a.job);
     all->known = a;
+    expect (s, q, all);
   }
 }
 
@@ -188,11 +215,13 @@ static verdict judge (service *s, request *q, asked_nodes *all, const node *n) {
     look (s, q, all);
   if (!has || !all->known.known)
     return v;
-  advice_weigh (&all->known, has);
-  v.fits = all->known.fits;
-  v.reason = arena_string (q->arena, all->known.reason, &err);
-  /* The tightest card that suffices is best: the others stay free for who needs them. */
-  v.score = v.fits ? (int)(BEST_SCORE * advice_card_bytes (&all->known) / has) : 0;
+  int64_t left = free_of (all, n, has);
+  advice_weigh (&all->known, left);
+  v.fits = left && all->known.fits;
+  v.reason = arena_format (q->arena, &err, "%s%s", left ? all->known.reason : "no memory is",
+                           left < has ? " free" : "");
+  /* The least that suffices is best: more stays free for who needs it. */
+  v.score = v.fits ? (int)(BEST_SCORE * advice_card_bytes (&all->known) / left) : 0;
   return v;
 }
 

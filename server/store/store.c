@@ -41,6 +41,8 @@ static const char *const schema[] = {
   "create table if not exists turn (owner text primary key, at_ms bigint not null)",
   /* A long job goes behind shorter ones of its owner that came soon after it. */
   "create table if not exists due (job text primary key, at_ms bigint not null)",
+  "create table if not exists placed (pod text primary key, node text not null,"
+  " bytes bigint not null, at_ms bigint not null)",
   "create table if not exists origin (job text primary key, trace text not null)",
   "create table if not exists blob (digest text not null, part bigint not null,"
   " data text not null, primary key (digest, part))",

@@ -77,6 +77,21 @@ bool store_put_bytes (store *s, const char *digest, const void *data, int64_t si
 /* The path at which it can be read; NULL and ERR_file where nobody has it. */
 const char *store_file (store *s, const char *digest, arena *a, error *err) MUST_CHECK;
 
+/* ---- pods ---- */
+
+/* Memory of a card that a pod holds on a node. */
+typedef struct placed_row {
+  const char *node;
+  int64_t bytes;
+} placed_row;
+/* A pod, by its uid, may come to hold so much; it is bound to a node; it has ended. */
+bool store_expect (store *s, const char *pod, int64_t bytes, error *err) MUST_CHECK;
+bool store_place (store *s, const char *pod, const char *node, error *err) MUST_CHECK;
+bool store_release (store *s, const char *pod, error *err) MUST_CHECK;
+/* Those that are bound, but that one, by node and in the order in which they came. */
+bool store_list_placed (store *s, const char *but, arena *a, placed_row **out, int *count,
+                        error *err) MUST_CHECK;
+
 /* ---- traces ---- */
 
 bool store_add_trace (store *s, const trace_row *t, const char *body_digest, error *err) MUST_CHECK;

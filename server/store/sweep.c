@@ -45,6 +45,7 @@ static bool drop_rows (store *s, const char *before, error *err) {
     /* It would answer the same upload, without a trace; the digest is behind `{"body":"`. */
     ("delete from job where kind = 'imports' and state = 'done' and not exists"
      " (select 1 from alias where alias.body = substr (job.request, 10, 64))"),
+    "delete from placed where at_ms < cast($1 as bigint)",
     "delete from turn where at_ms < cast($1 as bigint)",
     "delete from event where not exists (select 1 from job where job.id = event.job)",
     "delete from seen where not exists (select 1 from job where job.id = seen.job)",

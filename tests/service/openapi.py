@@ -54,7 +54,7 @@ SAYS = {
   "api_page": "the page", "api_health": "the process is alive", "api_metrics": "metrics, in Prometheus' text form",
   "api_openapi": "this description", "api_ready": "the store answers, and the service is not stopping",
   "api_k8s_filter": "nodes on which the pod fits, for a Kubernetes scheduler",
-  "api_k8s_prioritize": "the tightest node that suffices scores highest", "api_advice": "memory for a known profile, from its newest curve",
+  "api_k8s_prioritize": "the node with the least that suffices scores highest", "api_k8s_mutate": "an AdmissionReview: the figures of a fingerprint for pods, their templates and claims; bindings and ends of pods", "api_advice": "memory for a known profile, from its newest curve",
   "api_version": "which ferry this is", "api_devices": "names that device may have in a request", "api_traces": "the caller's traces", "api_upload": "a trace, or a profile that ferry import reads",
   "api_trace": "what is known of a trace", "api_trace_drop": "the caller's claim on it goes", "api_trace_content": "the trace itself",
   "api_uploaded": "the trace of bytes that were sent before, by their SHA-256", "api_jobs": "the caller's jobs", "api_submit": "a job: the same request is the same job",
@@ -65,9 +65,9 @@ OTHER = {
   "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid", "404": "not_found: the caller has given the job up while this waited for it", "507": "disk_full"}, "api_upload": {"201": "new", "202": "still importing", "410": "cancelled", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
   "api_job": {"304": "not modified"}, "api_result": {"304": "not modified", "406": "not_acceptable", "409": "not_finished, or failed", "410": "cancelled"},
   "api_file": {"304": "not modified", "409": "not_finished, or failed", "410": "cancelled"}, "api_cancel": {"202": "stopping", "412": "changed"}, "api_trace_drop": {"412": "changed"},
-  "api_traces": {"422": "invalid"}, "api_jobs": {"422": "invalid"}, "api_trace_content": {"304": "not modified"}, "api_advice": {"422": "invalid"}, "api_k8s_filter": {"422": "invalid"}, "api_k8s_prioritize": {"422": "invalid"} }
+  "api_traces": {"422": "invalid"}, "api_jobs": {"422": "invalid"}, "api_trace_content": {"304": "not modified"}, "api_advice": {"422": "invalid"}, "api_k8s_filter": {"422": "invalid"}, "api_k8s_prioritize": {"422": "invalid"}, "api_k8s_mutate": {"422": "invalid"} }
 ANSWERS = {"api_job": "job", "api_jobs": "jobs", "api_trace": "trace", "api_upload": "trace", "api_uploaded": "trace", "api_traces": "traces", "api_advice": "advice",
-           "api_version": "version", "api_devices": "devices", "api_k8s_filter": "k8s-filter", "api_k8s_prioritize": "k8s-scores"}
+           "api_version": "version", "api_devices": "devices", "api_k8s_filter": "k8s-filter", "api_k8s_prioritize": "k8s-scores", "api_k8s_mutate": "k8s-review"}
 
 def problem (says):
   return {"description": says, "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/problem"}}}}
@@ -93,7 +93,7 @@ def operation (method, path, role, body, query, function, kind):
   out["security"] = [] if role == "none" else [{"token": []}, {}]
   out["parameters"] = [{"name": n, "in": "path", "required": True, "schema": NAME if n in ("name", "token") else DIGEST} for n in names]
   out["parameters"] += [{"name": n, "in": "query", "required": function == "api_advice" and n == "fingerprint",
-                         "schema": NAME if n == "fingerprint" else {"type": "string"} if n == "after" else integer ("0", "100000000" if n == "max_slowdown_ppm" else "MOST_INT")} for n in query if n != "format"]
+                         "schema": NAME if n == "fingerprint" else {"type": "string"} if n in ("after", "timeout", "name") else integer ("0", "100000000" if n == "max_slowdown_ppm" else "MOST_INT")} for n in query if n != "format"]
   if function in ("api_submit", "api_job"):
     out["parameters"].append ({"name": "Prefer", "in": "header", "required": False, "schema": {"type": "string"},
                                "description": "wait=N: the reply comes when the job has ended, after N seconds at most (30)"})
@@ -157,6 +157,9 @@ REPLIES = {
   "k8s-filter": an_object ({
     "Error": TEXT, "FailedNodes": said ({"type": "object", "additionalProperties": TEXT}, "by name, why the pod does not fit there"), "FailedAndUnresolvableNodes": {"type": "object"},
     "NodeNames": {"type": ["array", "null"], "items": TEXT}, "Nodes": {"type": ["object", "null"]}}),
+  "k8s-review": an_object ({
+    "apiVersion": {"const": "admission.k8s.io/v1"}, "kind": {"const": "AdmissionReview"},
+    "response": an_object ({"uid": TEXT, "allowed": {"const": True}, "patch": said (TEXT, "a JSON patch in base64"), "patchType": {"const": "JSONPatch"}, "warnings": {"type": "array", "items": TEXT}}, ("patch", "patchType", "warnings"))}),
   "k8s-scores": {"type": "array", "items": an_object ({"Host": TEXT, "Score": {"type": "integer", "minimum": 0, "maximum": 10}})}}
 
 def description ():

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Cards in the words of pods and nodes of Kubernetes. */
+#ifndef FERRY_SERVER_API_PODS_H
+#define FERRY_SERVER_API_PODS_H
+
+#include "base/json.h"
+#include "server/protocol/message.h"
+
+#define FINGERPRINT "ferry.dev/fingerprint" /* annotations of a pod */
+#define SLOWDOWN "ferry.dev/max-slowdown-ppm"
+#define GPU_MEMORY \
+  "ferry.dev/gpu-memory-bytes" /* of a pod: what it takes; a label of a node: what it has */
+
+/* A text in the request's arena; NULL: it is none. */
+const char *k8s_text (request *q, const json *j);
+/* Bytes, or a quantity as Kubernetes writes them: "24Gi". */
+bool k8s_quantity (request *q, const char *text, int64_t *out) MUST_CHECK;
+
+#endif
