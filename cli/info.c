@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "cli/inputs/executors.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/figures/pictures.h"
@@ -244,7 +245,8 @@ static int run (call *c) {
   int64_t checked;
   if (!call_amount (c, "budget", 0, &checked)) /* before a long file is read */
     return call_failed (c);
-  trace *t = call_trace (c, c->operands[0]);
+  const trace *given = call_trace (c, c->operands[0]);
+  const trace *t = given ? executor_trace (c, given) : NULL;
   if (!t || !read_question (c, t, &q) || !summary_of (t, c->arena, &s, &c->err))
     return call_failed (c);
   if (c->json) {
@@ -266,10 +268,7 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
-  OPTION_DEVICE,
-  OPTION_BUDGET,
-  OPTION_STRICT,
-  OPTIONS_END,
+  OPTION_DEVICE, OPTION_BUDGET, OPTION_FOR, OPTION_STRICT, OPTIONS_END,
 };
 
 const cli_command command_info = {

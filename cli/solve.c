@@ -225,19 +225,6 @@ static bool solve_freely (call *c, const planner *p, const trace *t, beside *als
   return true;
 }
 
-/* Programs that keep their addresses, and ferry_torch, know of no arena. */
-static bool keeps_to_granules (call *c, planner *p, bool torch) {
-  if (!p->ask.options.same_places && !torch)
-    return true;
-  if (p->ask.options.placement == PLACES_ARENA)
-    return error_set (
-        &c->err, ERR_usage,
-        "--placement arena is for `ferry replay` and executors of your own: a program "
-        "that keeps its addresses, and ferry_torch, need granules");
-  p->ask.options.placement = PLACES_GRANULES;
-  return true;
-}
-
 typedef struct question {
   const trace *given, *trace; /* as it is, and as its executor can carry it out */
   planner p;
@@ -249,10 +236,10 @@ static bool read_question (call *c, question *q) {
     return error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
   q->given = call_trace (c, c->operands[0]);
   q->trace = q->given ? executor_trace (c, q->given) : NULL;
-  if (!q->trace || !planner_read (c, q->trace, &q->p) || !executor_allows (c, &q->p.ask.options))
+  if (!q->trace || !planner_read (c, q->trace, &q->p))
     return false;
-  q->p.ask.options.same_places |= executor_keeps_places (c);
-  return keeps_to_granules (c, &q->p, q->trace != q->given);
+  solve_options *o = &q->p.ask.options;
+  return executor_places (c, q->given, &o->same_places, &o->placement);
 }
 
 /* --html: the page of the step. */
@@ -479,9 +466,7 @@ static const cli_option options[] = {
     "keep every stay of a tensor on the same granules, for programs whose addresses must not "
     "change; the answer says what that costs" },
   OPTION_PLACEMENT,
-  { 0, "for", "replay|run|torch",
-    "the executor: `ferry replay`, an unmodified program (places stay the same), or "
-    "ferry_torch (whole storages that only autograd or the optimizer holds); default: replay" },
+  OPTION_FOR,
   { 0, "tune", "NAME=VALUE,...|list",
     "for developers: change a number of the search, or switch a strategy off; list: print them" },
   { 0, "proof", NULL, "keep in the plan what `ferry prove` needs" },

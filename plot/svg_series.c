@@ -55,8 +55,12 @@ void figure_y_range (const figure *f, int64_t *low, int64_t *high) {
       include (f->marks[i].y, low, high);
   if (*low > *high)
     *low = *high = 0;
-  if (f->y.from_zero)
+  if (f->y.from_zero) {
     include (0, low, high);
+    return;
+  }
+  int64_t room = (*high - *low) / 12 + *high / 100; /* a line that hardly varies looks flat */
+  *low -= *low >= 0 && room > *low ? *low : room;
 }
 
 /* The highest of the points from `i` on that fall on one place, and the next one behind them. */

@@ -14,7 +14,7 @@ typedef struct picture {
   const term_curve_point *points;
   int32_t count;
   int columns, rows;
-  int64_t top_ns;
+  int64_t low_ns, top_ns; /* of the axis */
   unsigned step[MOST_ROWS][TERM_MOST_COLUMNS], bound[MOST_ROWS][TERM_MOST_COLUMNS];
 } picture;
 
@@ -39,7 +39,7 @@ static int64_t value_at (const picture *p, int dot, bool bound) {
 
 static int height_of (const picture *p, int64_t value_ns) {
   int dots = p->rows * TERM_DOTS_Y;
-  int64_t at = units_scale (value_ns, dots - 1, p->top_ns);
+  int64_t at = units_scale (value_ns - p->low_ns, dots - 1, p->top_ns - p->low_ns);
   return at < 0 ? 0 : at >= dots ? dots - 1 : (int)at;
 }
 
@@ -72,7 +72,7 @@ static bool put_row (const picture *p, int row, int last_row, const term_style *
   else if (row == last_row)
     units_time (label, p->points[p->count - 1].step_ns);
   else if (row == 0)
-    units_time (label, 0);
+    units_time (label, p->low_ns);
   bool ok =
       term_put (out, err, "%*s %s", TERM_LABEL - 2, label, style->utf8 ? "\xe2\x94\x82" : "|");
   int end = p->columns;
@@ -101,16 +101,29 @@ static bool put_knee (const picture *p, int64_t knee_bytes, bytes *out, error *e
              : term_put (out, err, "%*sknee %s ^\n", TERM_LABEL + at - length - 1, "", text);
 }
 
+/* From near the least to the most, so that the lines fill the picture; what hardly varies looks
+   flat. */
+static void set_axis (picture *p) {
+  int64_t least_ns = INT64_MAX;
+  for (int32_t i = 0; i < p->count; i++)
+    for (int k = 0; k < 2; k++) {
+      int64_t ns = value_of (&p->points[i], k);
+      if (ns > p->top_ns)
+        p->top_ns = ns;
+      if (ns >= 0 && ns < least_ns)
+        least_ns = ns;
+    }
+  int64_t room_ns = (p->top_ns - least_ns) / 12 + p->top_ns / 100;
+  p->low_ns = least_ns > room_ns ? least_ns - room_ns : 0;
+}
+
 bool term_curve (const term_curve_point *points, int32_t count, int64_t knee_bytes, int rows,
                  const term_style *style, bytes *out, error *err) {
   picture p = { .points = points, .count = count, .rows = rows };
   char first[UNITS_TEXT], last[UNITS_TEXT];
   assert (rows >= 2 && rows <= MOST_ROWS);
   p.columns = term_columns (style, TERM_LABEL);
-  for (int32_t i = 0; i < count; i++)
-    for (int k = 0; k < 2; k++)
-      if (value_of (&points[i], k) > p.top_ns)
-        p.top_ns = value_of (&points[i], k);
+  set_axis (&p);
   if (count < 2 || p.top_ns <= 0 || points[count - 1].budget_bytes <= points[0].budget_bytes)
     return true;
   draw_line (&p, true);

@@ -96,7 +96,7 @@ profile() { # a profile is read as import would read it, and says so
   run 0 import "$raw" -o read.json; run 0 info read.json -q --json && cp out imported && run 0 info "$raw" --json && complains 'is a profile .*: read as .ferry import' && diff imported out &&
     run 0 info "$raw" -b 80GiB && { says '^fits' || return 1; }
 }
-unscaled() { # where no op can be scaled, other cards are refused instead of answered
+unscaled() { # an op that does not say what it calculates scales as its own time suggests, and that is said
   python3 - <<'END'
 import json
 t = json.load (open ("net.json"))
@@ -104,7 +104,17 @@ for o in t["ops"]: o.pop ("compute", None)
 t["source"]["kind"] = "kineto"
 json.dump (t, open ("bare.json", "w"))
 END
-  run 2 whatif bare.json --from v100 -d a100-40 && complains 'no op says what it calculates' && run 0 whatif bare.json --from v100 -d v100 --limit 100
+  run 0 whatif bare.json --from v100 -d a100-40,h200 -b 100% --limit 100 && complains 'do not say what they calculate, 100.0 % of the step' && [ "$(grep -cE ' -[0-9.]+ %' out)" = 0 ] && run 0 whatif bare.json --from v100 -d v100 --limit 100 || return 1
+  python3 - <<'END'
+import json
+flops = lambda bf16, memory: {"fp32_flops": bf16 // 8, "bf16_flops": bf16, "memory_bytes_per_s": memory}
+for name, bf16, memory in (("slow", 10**12, 10**9), ("fast", 4 * 10**12, 2 * 10**9)):
+    json.dump ({"format": "ferry-device/1", "name": name, "memory_bytes": 1 << 30, "granule_bytes": 512, "host_bytes": 1 << 30, "roofline": flops (bf16, memory),
+                "link": {"d2h_bytes_per_s": 10**9, "h2d_bytes_per_s": 10**9}}, open (name + ".json", "w"))
+json.dump ({"format": "ferry-trace/1", "tensors": [{"bytes": 10**6}, {"bytes": 1000}],
+            "ops": [{"ns": 1900000, "writes": [0]}, {"ns": 8000000, "reads": [0], "writes": [1]}]}, open ("guess2.json", "w"))
+END
+  run 0 whatif guess2.json --from slow.json -d fast.json -b 100% --json && [ "$(number baseline_ns)" = $((1900000 / 2 + 8000000 / 4)) ] # memory, arithmetic
 }
 statuses() { # 0 with a plan, 4 only where a gap was asked for, 1 where nothing fits
   run 0 solve net.json -b 40% --limit 1 && run 4 solve net.json -b 40% --swap-only --gap 0.01% --limit 1 && run 0 solve net.json -b 40% --gap 1000% --limit 1 &&
@@ -183,7 +193,7 @@ claim "no point of a curve, grid or comparison is worse than solve's plan" neigh
 claim "points far from their bound are marked" wide
 claim "a number without a unit is refused with both readings" units
 claim "a profile that was not imported is read as import would" profile
-claim "times that cannot be scaled to another card are refused" unscaled
+claim "times that do not say what they are of scale by a guess, which is said" unscaled
 claim "exit statuses are what scripts expect" statuses
 claim "an interrupt ends every long command with what it has" stops
 claim "a request to end reaches the children of a job in the background" behind

@@ -36,6 +36,12 @@ values() { # the emulated device has no such entry, so what is passed on is not 
     [ "$(grep -c '(cuStreamWriteValue32) is not supported under a budget; ' values.err)" = 1 ] || { cat values.out values.err; return 1; }
 }
 
+failed() { # the last line on a program that failed is that it did
+  "$ferry" run --driver emulated --budget 300KiB -- "$programs/mlp" "$kernels" 6 >failed.out 2>failed.err
+  [ $? = 3 ] && [ "$(tail -n 1 failed.err)" = "ferry: $programs/mlp failed with status 3" ] && ! grep -q 'nothing had to leave' failed.err || { cat failed.err; return 1; }
+}
+
+claim "a program that failed is said to have failed" failed
 claim "a stream waits once for a small tensor's free on another" pending
 claim "small tensors find the address space taken, and some of it free again" addresses
 claim "a copy of memory that is not pinned keeps no other thread" beside pageable 2 --budget 16MiB

@@ -8,6 +8,7 @@
 #include "plot/html.h"
 #include "plot/scale.h"
 #include "plot/svg.h"
+#include "plot/svg_inner.h"
 #include "plot/term.h"
 #include "plot/tsv.h"
 #include "tests/suite.h"
@@ -273,10 +274,10 @@ START_TEST (a_curve_in_a_terminal_has_its_ends_where_they_belong) {
   error err = { 0 };
   term_style style = { .columns = 36 };
   ck_assert (term_curve (points, 3, 2LL << 30, 4, &style, &out, &err));
-  ck_assert_str_eq (out.data, "    400 ms |*****\n"
-                              "           |    .******\n"
-                              "    200 ms |       . ..*************\n"
-                              "      0 ns |            .. .. .. ..\n"
+  ck_assert_str_eq (out.data, "    400 ms |****\n"
+                              "           |   .******\n"
+                              "    200 ms |       . ***************\n"
+                              "   71.0 ms |          . .. .. .. ..\n"
                               "            1.00 GiB        3.00 GiB\n"
                               "         knee 2.00 GiB ^\n"
                               "            *: the step that was found; .: what no plan can beat\n");
@@ -285,6 +286,26 @@ START_TEST (a_curve_in_a_terminal_has_its_ends_where_they_belong) {
   ck_assert (term_curve (points, 3, -1, 4, &style, &out, &err));
   ck_assert (contains (&out, "400 ms \xe2\x94\x82\xe2\xa0") && !contains (&out, "*"));
   bytes_free (&out);
+}
+END_TEST
+
+START_TEST (a_curve_begins_near_its_least_time) {
+  static const term_curve_point points[] = {
+    { 1LL << 30, 410000000, 410000000 },
+    { 2LL << 30, 400000000, 400000000 },
+  };
+  bytes out = { 0 };
+  error err = { 0 };
+  term_style style = { .columns = 36 };
+  ck_assert (term_curve (points, 2, -1, 4, &style, &out, &err));
+  ck_assert (contains (&out, "    395 ms |") && contains (&out, "    410 ms |*"));
+  bytes_free (&out);
+  figure_point at[] = { { 1, 410, 0, NULL }, { 2, 400, 0, NULL } };
+  figure_series s = { "step", FIGURE_LINE, TONE_compute, false, at, 2 };
+  figure f = { .series = &s, .n_series = 1 };
+  int64_t low, high;
+  figure_y_range (&f, &low, &high);
+  ck_assert (low > 390 && low < 400 && high == 410);
 }
 END_TEST
 
@@ -298,6 +319,7 @@ int main (void) {
     times_of_a_chrome_trace_keep_every_nanosecond,
     pictures_are_those_that_were_looked_at,
     a_curve_in_a_terminal_has_its_ends_where_they_belong,
+    a_curve_begins_near_its_least_time,
     NULL,
   };
   return suite_run ("plot", tests, 20);

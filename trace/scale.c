@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/units.h"
 #include "trace/roofline.h"
 
 /* A time that no trace may hold stands for all that are too long: the result is validated. */
@@ -50,18 +51,51 @@ static bool scale_op (op *o, const device *from, const device *to) {
   return true;
 }
 
+static int64_t bytes_of (const trace *t, const op *o) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < o->reads.count; i++)
+    bytes += t->tensors[o->reads.at[i]].bytes;
+  for (int32_t i = 0; i < o->writes.count; i++)
+    if (!list_has (&o->reads, o->writes.at[i]))
+      bytes += t->tensors[o->writes.at[i]].bytes;
+  return bytes;
+}
+
+/* A rate of arithmetic that both cards tell. */
+static bool rates_of (const device_roofline *from, const device_roofline *to, int64_t *here,
+                      int64_t *there) {
+  const int64_t pairs[][2] = { { from->bf16_flops, to->bf16_flops },
+                               { from->fp16_flops, to->fp16_flops },
+                               { from->fp32_flops, to->fp32_flops } };
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    *here = pairs[i][0];
+    *there = pairs[i][1];
+    if (*here > 0 && *there > 0)
+      return true;
+  }
+  return false;
+}
+
+static void guess_op (const trace *t, op *o, const device_roofline *from,
+                      const device_roofline *to) {
+  enum { SECOND = 1000000000 };
+  int64_t here = from->memory_bytes_per_s, there = to->memory_bytes_per_s;
+  if (here <= 0 || there <= 0)
+    return;
+  bool moves = units_scale (bytes_of (t, o), SECOND, here) >= o->ns / 2;
+  if (moves || rates_of (from, to, &here, &there))
+    o->ns = times (o->ns, here, there);
+}
+
 bool scale_roofline (const trace *t, const device *from, const device *to, arena *a, scaled *out,
                      error *err) {
   op *ops = copy_of (t, a, out, err);
   for (int32_t i = 0; ops && i < t->n_ops; i++) {
     bool done = scale_op (&ops[i], from, to);
     out->ops += done;
-    out->kept_ns += done ? 0 : t->ops[i].ns + t->ops[i].gap_ns;
+    out->guessed_ns += done ? 0 : t->ops[i].ns;
+    if (!done)
+      guess_op (t, &ops[i], &from->roofline, &to->roofline);
   }
-  if (ops && !out->ops && t->n_ops)
-    return error_set (err, ERR_usage,
-                      "no op says what it calculates, so the times of %s cannot be scaled to %s by "
-                      "their rooflines; --scale SHARE scales all alike, such as --scale 50%%",
-                      from->name, to->name);
   return ops && trace_validate (out->trace, err);
 }

@@ -98,6 +98,7 @@ typedef struct trace_source {
   const char *device;   /* the card that the times were taken on, as it calls itself; or "" */
   const char *made_for; /* else the device file whose card they are for; or "" */
   const char *zoo;      /* the zoo's request, canonical JSON; or NULL */
+  const char *inputs;   /* types and shapes of the batch, as zoo; of a recording */
   confidence confidence;
   const char *doubt;   /* the reason why it is no more, or "" */
   const char **checks; /* the importer's checks of itself, a line each */

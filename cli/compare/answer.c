@@ -27,6 +27,7 @@ static bool fill_ours (call *c, comparison *t, row *r, arena *a) {
   p.ask.options.threads = t->threads;
   p.ask.options.level = t->level;
   p.ask.options.placement = t->placement;
+  p.ask.options.same_places = t->same_places;
   r->answer.label = our_ways[r->policy - OURS].name;
   if (!planner_solve (c, &p, t->trace, a, &s)) {
     r->interrupted = c->err.code == ERR_interrupted;

@@ -6,6 +6,7 @@
 
 #include "cli/compare/comparison.h"
 #include "cli/figures/picture_files.h"
+#include "cli/inputs/executors.h"
 #include "cli/inputs/effort.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/stopping.h"
@@ -152,6 +153,7 @@ static const cli_option options[] = {
     "all" },
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,
+  OPTION_FOR,
   OPTION_PLACEMENT,
   { 'j',
     "jobs",

@@ -30,7 +30,7 @@ typedef struct row {
 } row;
 
 typedef struct comparison {
-  trace *trace;
+  const trace *trace; /* as its executor can carry it out */
   device device;
   int64_t peak_bytes, host_bytes;
   int64_t budgets[MOST_BUDGETS];
@@ -40,6 +40,7 @@ typedef struct comparison {
   int64_t limit_ticks;
   search_level level;
   places_mode placement; /* of our plans */
+  bool same_places;
   allowed allowed, ours[PLANNERS - OURS];
   int32_t threads;
   char digest[TRACE_DIGEST];

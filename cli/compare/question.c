@@ -4,6 +4,7 @@
 #include "cli/compare/comparison.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/effort.h"
+#include "cli/inputs/executors.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/policies.h"
 
@@ -67,11 +68,14 @@ static bool read_policies (call *c, comparison *t) {
 }
 
 bool comparison_read (call *c, comparison *t) {
-  t->trace = call_trace (c, c->operands[0]);
+  const trace *given = call_trace (c, c->operands[0]);
+  t->trace = given ? executor_trace (c, given) : NULL;
   if (!t->trace || !trace_must_plan (t->trace, &c->err) || !device_needed (c, t->trace, &t->device))
     return false;
   return effort_read (c, LEVEL_QUICK, &t->limit_ticks, &t->level) &&
-         placement_read (c, &t->placement) && trace_digest (t->trace, t->digest, &c->err) &&
+         placement_read (c, &t->placement) &&
+         executor_places (c, given, &t->same_places, &t->placement) &&
+         trace_digest (t->trace, t->digest, &c->err) &&
          device_host (c, &t->device, &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) &&
          policy_asked_budgets (c, &t->device, t->peak_bytes, MOST_BUDGETS, t->budgets,

@@ -76,10 +76,10 @@ static const trace *carry_over (call *c, const trace *t) {
   out->source.made_for = to.name;
   if (t->source.confidence == CONFIDENCE_EXACT)
     out->source.confidence = CONFIDENCE_APPROXIMATE;
-  out->source.doubt =
-      doubt_of (c, t,
-                arena_format (c->arena, &c->err, "times of %d of %d ops scaled from %s", made.ops,
-                              t->n_ops, card ? card : "another card"));
+  out->source.doubt = doubt_of (
+      c, t,
+      arena_format (c->arena, &c->err, "times of %d ops scaled from %s, %d of them by a guess",
+                    t->n_ops, card ? card : "another card", t->n_ops - made.ops));
   return out->source.detail && out->source.doubt ? out : NULL;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* For whom a plan is made: --for torch, replay or run. */
+/* For whom a plan is made: --for torch, replay or run; without it, the executor that recorded the
+   trace. */
 #ifndef FERRY_CLI_INPUTS_EXECUTORS_H
 #define FERRY_CLI_INPUTS_EXECUTORS_H
 
@@ -7,19 +8,27 @@
 #include "solver/options/allowed.h"
 #include "trace/plan.h"
 
+/* clang-format off */
+#define OPTION_FOR { 0, "for", "replay|run|torch", \
+  "the executor: `ferry replay`, an unmodified program (places stay the same), or ferry_torch " \
+  "(whole storages that only autograd or the optimizer holds); default: the one that recorded the " \
+  "trace, else replay" }
+/* clang-format on */
+
 /* The trace as that executor can carry it out: `t` itself, or one with the same ops and tensors of
    which less may move. Options that it cannot follow are refused. NULL: it is said why. */
 const trace *executor_trace (call *c, const trace *t) MUST_CHECK;
 
 /* Without all that it cannot follow; ferry_torch recomputes only where --recompute asks it to,
    since its copies of ops cost time that no trace knows. */
-bool executor_allows (call *c, solve_options *o) MUST_CHECK;
+bool executor_allows (call *c, const trace *t, allowed *x) MUST_CHECK;
 
 /* The most that may be asked of that executor. */
 allowed executor_most (call *c, const trace *t);
 
-/* Does --for ask for places that stay the same? */
-bool executor_keeps_places (call *c);
+/* The places that it can follow: no arena for programs that keep their addresses and for
+   ferry_torch; the stays of the former keep their granules. */
+bool executor_places (call *c, const trace *t, bool *same_places, places_mode *mode) MUST_CHECK;
 
 /* A plan of that trace is one of `t`: it gets the digest, and is checked. */
 bool executor_plan (call *c, const trace *t, const trace *planned, plan *p) MUST_CHECK;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cli/inputs/executors.h"
+
 static bool read_parts (call *c, const trace *t, const char *text, int64_t *parts) {
   int64_t most = t ? allowed_most_parts (t) : INT64_MAX;
   if (text[strspn (text, "0123456789")] || !*text)
@@ -47,7 +49,7 @@ bool rewriting_read (call *c, const trace *t, allowed *out) {
     return false;
   out->recompute = (recompute_mode)drop;
   out->order = (order_mode)order;
-  return true;
+  return !t || executor_allows (c, t, out);
 }
 
 bool placement_read (call *c, places_mode *out) {

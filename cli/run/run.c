@@ -238,7 +238,7 @@ static int run (call *c) {
   if (good && w.shown_ns > 0)
     fprintf (stderr, "\n");
   if (good)
-    run_summary (c, w.run.block);
+    run_summary (c, w.run.block, status);
   good = good && run_report (c, w.run.block, status,
                              call_text (c, "share") ? share_high_bytes (&w.share) : -1);
   if (good && call_text (c, "chrome"))

@@ -14,7 +14,7 @@ static int64_t stall_ns (const shim_block *b) {
   return ns > 0 ? ns : 0;
 }
 
-void run_summary (const call *c, const shim_block *b) {
+static void tell_figures (const call *c, const shim_block *b, int status) {
   const shim_seen *s = &b->seen;
   char a[UNITS_TEXT], d[UNITS_TEXT], e[UNITS_TEXT], f[UNITS_TEXT];
   call_note (c, "%lld ops; %s of %s on the device (the program held %s), %s of the host",
@@ -22,7 +22,8 @@ void run_summary (const call *c, const shim_block *b) {
              units_bytes (d, b->config.budget_bytes), units_bytes (e, s->live_high_bytes),
              units_bytes (f, s->host_high_bytes));
   if (s->evictions == 0) {
-    call_note (c, "nothing had to leave the device");
+    if (!status)
+      call_note (c, "nothing had to leave the device");
     return;
   }
   call_note (c, "%lld evictions; %s out, %s in, of these %lld copies in on demand",
@@ -54,6 +55,12 @@ void run_summary (const call *c, const shim_block *b) {
                (long long)s->leaves);
   if (s->leaves > 1)
     call_note (c, "a plan was left last at %s", b->left_at);
+}
+
+void run_summary (const call *c, const shim_block *b, int status) {
+  tell_figures (c, b, status);
+  if (status)
+    call_note (c, "%s failed with status %d", c->operands[0], status);
 }
 
 bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_bytes) {

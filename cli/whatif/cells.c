@@ -125,10 +125,11 @@ static bool scale_trace (call *c, const trace *t, const whatif_grid *g, const de
                           (double)g->scale_ppm / 10000)
           : arena_format (
                 c->arena, &c->err,
-                "%d ops scaled by the ratio of the rooflines of %s and %s; %d ops do not say what "
-                "they calculate and keep their time, %.1f %% of the step",
-                made.ops, to->name, g->from.name, t->n_ops - made.ops,
-                made.all_ns > 0 ? 100.0 * (double)made.kept_ns / (double)made.all_ns : 0);
+                "times of %s scaled by its roofline and that of %s; %d ops do not say what they "
+                "calculate, %.1f %% of the step: those whose bytes take half of their time scale "
+                "as memory, the rest as arithmetic",
+                g->from.name, to->name, t->n_ops - made.ops,
+                made.all_ns > 0 ? 100.0 * (double)made.guessed_ns / (double)made.all_ns : 0);
   return out->assumed;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry curve`: what memory is worth to a job. */
 #include "base/units.h"
+#include "cli/inputs/executors.h"
 #include "cli/inputs/devices.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
@@ -187,7 +188,7 @@ static int run (call *c) {
   int64_t *budgets;
   int32_t n;
   figure_page page;
-  trace *t = offline_trace (c, c->operands[0]);
+  const trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
             range_of (c, t, &d, &o, &v) && read_budgets (c, &v, &d, &budgets, &n) &&
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
@@ -225,6 +226,7 @@ static const cli_option options[] = {
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,
+  OPTION_FOR,
   OPTION_PLACEMENT,
   OPTION_THREADS,
   OPTION_TSV,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry min-memory`: the smallest budget that keeps a slowdown. */
 #include "base/units.h"
+#include "cli/inputs/executors.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/offline.h"
@@ -54,7 +55,7 @@ static int run (call *c) {
   min_memory m;
   int64_t slowdown_ppm = 50000, fine_bytes = 0;
   const char *output = call_text (c, "output");
-  trace *t = offline_trace (c, c->operands[0]);
+  const trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
             call_quantity (c, "slowdown", &slowdown_ppm) &&
             call_quantity (c, "fine", &fine_bytes) &&
@@ -76,6 +77,7 @@ static const cli_option options[] = {
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,
+  OPTION_FOR,
   OPTION_PLACEMENT,
   OPTION_THREADS,
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),

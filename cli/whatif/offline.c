@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/executors.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
@@ -41,7 +42,7 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
   return (d ? device_host (c, d, &out->host_bytes) : call_quantity (c, "host", &out->host_bytes)) &&
          effort_read (c, LEVEL_QUICK, &out->limit_ticks, &out->level) &&
          rewriting_read (c, t, &out->allowed) && placement_read (c, &out->placement) &&
-         offline_threads (c, out);
+         executor_places (c, t, &out->same_places, &out->placement) && offline_threads (c, out);
 }
 
 void offline_tell_beyond (FILE *to, const device *d, int64_t most_bytes) {
@@ -75,13 +76,12 @@ static void note_collectives (const call *c, const trace *t) {
                count);
 }
 
-trace *offline_trace (call *c, const char *path) {
-  trace *t = call_trace (c, path);
-  if (t && !trace_must_plan (t, &c->err))
+const trace *offline_trace (call *c, const char *path) {
+  const trace *t = call_trace (c, path);
+  if (!t || !trace_must_plan (t, &c->err))
     return NULL;
-  if (t)
-    note_collectives (c, t);
-  return t;
+  note_collectives (c, t);
+  return executor_trace (c, t);
 }
 
 double offline_slower (int64_t step_ns, int64_t baseline_ns) {

@@ -58,7 +58,7 @@ static bool curve_steps (const curve *v, arena *a, figure *f, error *err) {
   *f = (figure){ .id = "curve",
                  .title = "A step's time against memory",
                  .x = budget_axis,
-                 .y = { "step", FIGURE_NS, true, NULL, 0 },
+                 .y = { "step", FIGURE_NS, false, NULL, 0 },
                  .series = s,
                  .n_series = 4,
                  .marks = marks };
@@ -236,7 +236,7 @@ static bool whatif_lines (const whatif_grid *g, const whatif_row *rows, arena *a
       arena_format (a, err, "without swaps %s", units_time (text, rows->baseline_ns));
   *mark = (figure_mark){ MARK_Y, 0, rows->baseline_ns, base, TONE_plain };
   f->x = budget_axis;
-  f->y = (figure_axis){ "step", FIGURE_NS, true, NULL, 0 };
+  f->y = (figure_axis){ "step", FIGURE_NS, false, NULL, 0 };
   f->series = s;
   f->n_series = g->n_links;
   f->marks = mark;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/order.h"
 #include "base/units.h"
+#include "cli/inputs/executors.h"
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline.h"
@@ -63,7 +64,7 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
                  int32_t *n_rows) {
   int64_t processes;
   whatif_case *cases;
-  trace *t = offline_trace (c, c->operands[0]);
+  const trace *t = offline_trace (c, c->operands[0]);
   asking a = { .c = c, .grid = g };
   if (!t || !whatif_read (c, t, g) || !offline_options (c, t, NULL, &a.options) ||
       !whatif_carry (c, t, g, &cases))
@@ -257,6 +258,7 @@ static const cli_option options[] = {
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,
+  OPTION_FOR,
   OPTION_PLACEMENT,
   OPTION_TSV,
   OPTION_WIDE,
@@ -275,8 +277,8 @@ const cli_command command_whatif = {
   .about =
       "Plans the trace for every combination of what is given. For another card, a trace of "
       "`ferry zoo` is built again; in others, ops that say what they calculate are scaled by "
-      "the ratio of the two cards' rooflines and the rest keep their time. What was assumed "
-      "is said on standard error, and in the JSON.\n"
+      "the ratio of the two cards' rooflines, and the rest as memory or as arithmetic, whichever "
+      "their bytes suggest. What was assumed is said on standard error, and in the JSON.\n"
       "A big grid is split over machines by the same command with --array K/N, one K each, and "
       "joined by --merge; the answer is that of one run, to the byte.\n",
   .options = options,

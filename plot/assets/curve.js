@@ -1,6 +1,6 @@
 // Slowdown against memory: what was found, down to what no plan can beat; between them is not known.
 // The budget is a handle on it.
-const curve = { json: null, x: null, low: 0, high: 1, top: 1, dragged: null, onBudget: null, now: null, budget: null };
+const curve = { json: null, x: null, low: 0, high: 1, base: 0, top: 1, dragged: null, onBudget: null, now: null, budget: null };
 
 const slowdown = (ns, json) => ns / json.baseline_ns - 1;
 
@@ -11,6 +11,13 @@ function curveTop(json) {
   return Math.max(0.02, Math.min(Math.max(...all), Math.max(4 * [...all].sort((a, b) => a - b)[Math.floor(all.length / 2)], 1))) * 1.12;
 }
 
+// The axis begins near the least.
+function curveBase(json, top) {
+  const all = json.points.filter(p => p.predicted).map(p => slowdown(Math.min(p.predicted.step_ns, p.lower_bound_ns), json));
+  const least = all.length ? Math.min(...all) : 0;
+  return Math.max(0, least - (top - least) / 12);
+}
+
 const drawCurve = soon(() => {
   const { g, w, h } = fit(at("curve-canvas")), json = curve.json;
   if (!json || w < 50) return;
@@ -19,10 +26,11 @@ const drawCurve = soon(() => {
   curve.low = low;
   curve.high = high;
   curve.top = curveTop(json);
-  const x = n => box.left + box.width * (n - low) / (high - low || 1), y = s => box.top + box.height * (1 - Math.min(1.05, Math.max(0, s) / curve.top));
+  curve.base = curveBase(json, curve.top);
+  const x = n => box.left + box.width * (n - low) / (high - low || 1), y = s => box.top + box.height * (1 - Math.min(1.05, Math.max(0, s - curve.base) / (curve.top - curve.base)));
   curve.x = x;
   curve.back = px => low + (px - box.left) / box.width * (high - low);
-  for (const s of ticks(0, curve.top, box.height / 34, false)) {
+  for (const s of ticks(curve.base, curve.top, box.height / 34, false)) {
     g.fillStyle = colours.grid;
     g.fillRect(box.left, Math.round(y(s)), box.width, 1);
     label(g, s === 0 ? "0" : `+${+(100 * s).toFixed(1)} %`, box.left - 6, y(s), { align: "right" });

@@ -81,6 +81,7 @@ static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
                         .limit_ticks = o->limit_ticks,
                         .level = o->level,
                         .seed = o->seed,
+                        .same_places = o->same_places,
                         .placement = o->placement,
                         .log = o->log,
                         .stop = o->stop,

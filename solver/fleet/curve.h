@@ -11,12 +11,13 @@
 typedef struct curve_options {
   const device *device;
   int64_t host_bytes;
-  int64_t limit_ticks; /* of each point's search; 0: that of solve */
-  int64_t gap_ppm;     /* of each point, as in solve */
+  int64_t limit_ticks;                /* of each point's search; 0: that of solve */
+  int64_t gap_ppm;                    /* of each point, as in solve */
   int64_t reserve_ppm, reserve_bytes; /* of every budget, kept free: a part of it, and so much */
   uint64_t seed;
   search_level level; /* of the default of limit_ticks */
   allowed allowed;
+  bool same_places; /* as in solve */
   places_mode placement;
   const logger *log;
   bool (*stop) (void *context); /* as solve's: points that were not reached are left out */
@@ -50,8 +51,8 @@ typedef struct curve {
   int32_t knee;     /* the point furthest below the straight line between the ends; -1: none */
 } curve;
 
-/* Below this no plan fits, with the reserve. Where ops may run in parts, plans reach below the floor of
-   whole ops: as far down as one part of many. */
+/* Below this no plan fits, with the reserve. Where ops may run in parts, plans reach below the
+   floor of whole ops: as far down as one part of many. */
 bool curve_floor (const trace *t, const curve_options *o, arena *scratch, int64_t *bytes,
                   error *err) MUST_CHECK;
 

@@ -180,6 +180,8 @@ def agree(folder, recording, published):
     def parameters(rows):
         return sum(t["bytes"] for t in rows if t["kind"] == "parameter")
 
+    source = recording.trace["source"]  # the card, and a batch that a plan knows its steps by
+    assert source["made_for"] == "h200" and all(row["shape"] for row in source["inputs"]), source
     assert parameters(tensors) == parameters(theirs), (parameters(tensors), parameters(theirs))
     ours, zoos = saved_bytes(tensors, ops), saved_bytes(theirs, their_ops)
     assert abs(ours - zoos) <= 0.05 * zoos, f"saved: {ours}, in the zoo {zoos}"

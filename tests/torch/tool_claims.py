@@ -33,9 +33,18 @@ def planned(folder, trace, *options):
         return json.load(file)
 
 
-def test_for_replay_is_what_is_meant_without_it(folder):
+def test_for_torch_is_what_is_meant_without_it(folder):
+    """A step that ferry_torch recorded is planned for it, by every command."""
     trace = recorded(folder)
-    assert planned(folder, trace, "--for", "replay") == planned(folder, trace)
+    assert planned(folder, trace, "--for", "torch") == planned(folder, trace)
+    floors = [json.loads(ferry("info", trace, "--json", *how))["floor_bytes"]
+              for how in ((), ("--for", "torch"), ("--for", "replay"))]
+    assert floors[0] == floors[1] > floors[2], floors
+    for command, options in (("curve", ("--points", "3")), ("whatif", ("-b", "95%")), ("min-memory", ()), ("compare", ("-b", "95%", "--policies", "ferry-all"))):
+        said = [ferry(command, trace, "-d", card(folder), "--limit", "2000", *options, *how) for how in ((), ("--for", "torch"), ("--for", "replay"))]
+        assert said[0] == said[1] != said[2] or command == "compare", (command, said)  # a comparison has times of the day
+        done = subprocess.run([FERRY, command, trace, "-d", card(folder), "--sections", "auto"], stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2 and "ferry_torch, which recorded this step" in done.stderr, done
     assert planned(folder, trace, "--for", "replay", "--recompute", "only")["recompute"]
 
 
@@ -43,7 +52,7 @@ def test_for_run_keeps_places(folder):
     """An unmodified program keeps its addresses, and runs what it runs."""
     trace = recorded(folder)
     assert planned(folder, trace, "--for", "run")["placement"]["same_places"] is True
-    assert "same_places" not in planned(folder, trace)["placement"]
+    assert "same_places" not in planned(folder, trace, "--for", "replay")["placement"]
     for option in (("--recompute", "auto"), ("--sections", "auto"), ("--order", "any")):
         done = subprocess.run([FERRY, "solve", trace, "-d", card(folder), "--for", "run", *option],
                               stderr=subprocess.PIPE, text=True)

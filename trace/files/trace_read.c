@@ -11,7 +11,7 @@
 static const char *const top_keys[] = { "format",  "name", "batch",      "source",
                                         "tensors", "ops",  "ns_samples", NULL };
 static const char *const source_keys[] = { "kind",       "detail", "device", "made_for", "zoo",
-                                           "confidence", "doubt",  "checks", NULL };
+                                           "confidence", "doubt",  "checks", "inputs", NULL };
 static const char *const tensor_keys[] = { "name",        "bytes",      "kind",
                                            "persistent",  "pinned",     "split",
                                            "born_before", "dies_after", NULL };
@@ -230,9 +230,12 @@ static bool read_source (reading *r, const json *root) {
   json kind = json_member (&source, "kind"), detail = json_member (&source, "detail"),
        sure = json_member (&source, "confidence"), doubt = json_member (&source, "doubt"),
        made_for = json_member (&source, "made_for"), zoo = json_member (&source, "zoo"),
-       device = json_member (&source, "device");
+       device = json_member (&source, "device"), inputs = json_member (&source, "inputs");
   return read_text (r, &device, &s->device) && read_text (r, &kind, &s->kind) &&
          read_text (r, &detail, &s->detail) && read_text (r, &made_for, &s->made_for) &&
+         (json_is_absent (&inputs) ||
+          (json_want_array (&inputs, r->err) &&
+           (s->inputs = json_canonical (&inputs, false, r->arena, r->err)))) &&
          (json_is_absent (&zoo) || (s->zoo = json_canonical (&zoo, false, r->arena, r->err))) &&
          read_confidence (r, &sure, s) && read_text (r, &doubt, &s->doubt) &&
          read_checks (r, &source);

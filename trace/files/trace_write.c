@@ -150,6 +150,8 @@ static void put_source (json_writer *w, const trace_source *s) {
     json_add_text (w, "device", s->device);
   if (s->doubt && *s->doubt)
     json_add_text (w, "doubt", s->doubt);
+  if (s->inputs)
+    json_add_raw (w, "inputs", s->inputs);
   json_add_text (w, "kind", s->kind);
   if (s->made_for && *s->made_for)
     json_add_text (w, "made_for", s->made_for);

@@ -16,6 +16,10 @@ class CpuClock:
 
     name = "the CPU's clock"
 
+    def card(self):
+        """The trace's words on the card of its times."""
+        return {}
+
     def start(self):
         return time.perf_counter_ns()
 
@@ -33,6 +37,9 @@ class CudaClock:
 
     def __init__(self, device):
         self.device = device
+
+    def card(self):
+        return {"device": torch.cuda.get_device_name(self.device)}
 
     def start(self):
         return mark(self.device)
@@ -58,11 +65,15 @@ class Roofline:
     def __init__(self, name):
         self.name = "the roofline of " + name
         device = card(name)
+        self.of = str(name)
         roof = device.get("roofline")
         if not roof or not roof.get("memory_bytes_per_s"):
             raise Refused(f"{name} has no roofline; take another card of `ferry devices`")
         self.roof = roof
         self.share = roof.get("efficiency_ppm", 10**6) / 1e6
+
+    def card(self):
+        return {} if self.of.endswith(".json") else {"made_for": self.of}
 
     def start(self):
         return None

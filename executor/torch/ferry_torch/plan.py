@@ -84,14 +84,8 @@ class Steps:
 
 
 def inputs_of(trace):
-    """The signature of the batch, which the recorder wrote into the trace's detail."""
-    found = []
-    for part in ((trace.get("source") or {}).get("detail") or "").split("; "):
-        if part.startswith("input "):
-            _, dtype, shape = part.split(" ")
-            sizes = () if shape == "scalar" else tuple(int(n) for n in shape.split("x"))
-            found.append((dtype, sizes))
-    return tuple(found)
+    """The signature of the batch that was recorded."""
+    return tuple((row["type"], tuple(row["shape"])) for row in (trace.get("source") or {}).get("inputs") or ())
 
 
 class Plan:

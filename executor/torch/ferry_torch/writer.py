@@ -29,7 +29,7 @@ def finish(recording, name):
     annotate(ops, used, recording, number)
     recording.summary = summary(recording, used, ops)
     return {"format": "ferry-trace/1", "name": name, "batch": max(1, recording.batch),
-            "source": {"kind": "ferry_torch", "detail": detail(recording), "confidence": "exact"},
+            "source": source(recording),
             "tensors": tensors, "ops": ops}
 
 
@@ -153,6 +153,12 @@ def may_leave(recording):
     wanted = weights + [e.index for e in entries if e.kind == "optimizer" and e.index not in recording.loose]
     least = max(least_of(recording), sum(e.bytes for e in entries if e.kind in ("parameter", "optimizer")) // MANY)
     return [i for i in wanted if entries[i].bytes >= least]
+
+
+def source(recording):
+    """Where the trace is from: the card of its times, and the batch, by which a plan knows its steps."""
+    inputs = [{"type": dtype, "shape": list(shape)} for dtype, shape in recording.signature or ()]
+    return {"kind": "ferry_torch", "detail": detail(recording), "confidence": "exact", "inputs": inputs, **recording.clock.card()}
 
 
 def detail(recording):
