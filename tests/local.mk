@@ -314,6 +314,7 @@ EXTRA_DIST += \
   $(scripts_under_test) \
   tests/torch/compile_claims.py \
   tests/torch/home_claims.py \
+  tests/torch/inductor_claims.py \
   tests/torch/lean.py \
   tests/torch/lean_claims.py \
   tests/torch/python.bash \

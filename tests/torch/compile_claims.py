@@ -3,17 +3,18 @@
 import unittest.mock
 
 import torch
+from torch import nn
 
 import ferry_torch
 from common import Job, same
-from nets import NETS, OPTIMIZERS
+from nets import NETS, OPTIMIZERS, pictures
 
 
-def trained(net, budget, recompute="auto", steps=5):
+def trained(net, budget, recompute="auto", steps=5, inner="eager"):
     torch._dynamo.reset()
-    make, batches = NETS[net]
+    make, batches = net if isinstance(net, tuple) else NETS[net]
     job, said = Job(make, OPTIMIZERS["adam"], batches), []
-    how = ferry_torch.backend(budget, inner="eager", recompute=recompute, say=said.append)
+    how = ferry_torch.backend(budget, inner=inner, recompute=recompute, say=said.append)
     plain = job.model
     job.model = torch.compile(plain, backend=how, dynamic=False)
     for n in range(steps):
@@ -49,6 +50,27 @@ def test_what_a_plan_carries_is_really_copied_out_and_back(folder):
 def test_what_does_not_fit_runs_without_a_budget(folder):
     result, reports, said = trained("cnn", "1KiB", steps=2)
     assert not reports and len(said) == 1 and "without a budget" in said[0], said
+
+
+class Broken(nn.Module):
+    """Half of it prints, which no graph can."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Sequential(nn.Linear(1200, 64), nn.ReLU()), nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = self.one(x.flatten(1))
+        torch._dynamo.graph_break()
+        return self.two(x)
+
+
+def test_where_a_graph_breaks_each_part_has_the_budget_and_that_is_said(folder):
+    net = Broken, pictures(20, 10)
+    whole, reports, _ = trained(net, "1GiB")
+    result, seen, said = trained(net, "100%")
+    assert same(whole, result) and len(reports) == len(seen) == 2, reports
+    assert any("2 graphs" in line for line in said), said
 
 
 def test_a_budget_that_is_none_is_said(folder):

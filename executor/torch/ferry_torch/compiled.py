@@ -179,24 +179,25 @@ def say_on_stderr(text):
 class Planner:
     """Cuts each joint graph that torch.compile hands on."""
 
-    def __init__(self, budget, device, recompute, say):
-        self.budget, self.device, self.recompute, self.say = budget, device, recompute, say
+    def __init__(self, budget, device, recompute, say, fuse):
+        self.budget, self.device, self.recompute, self.say, self.fuse = budget, device, recompute, say, fuse
         self.reports = []  # of each graph, what is predicted of it
 
     def __call__(self, module, inputs, *, num_fwd_outputs, **more):
         try:
-            return self.cut(module, num_fwd_outputs, more)
+            return self.cut(module, num_fwd_outputs)
         except Refused as why:
             self.say(f"ferry: this graph runs without a budget: {why}")
-            return partitioners.default_partition(module, inputs, num_fwd_outputs=num_fwd_outputs, **more)
+        without = partitioners.min_cut_rematerialization_partition if "compiler" in more else partitioners.default_partition
+        return without(module, inputs, num_fwd_outputs=num_fwd_outputs, **more)
 
-    def cut(self, module, num_fwd_outputs, more):
+    def cut(self, module, num_fwd_outputs):
         if any(isinstance(n.meta.get("val"), torch.SymInt) for n in module.graph.nodes):
             raise Refused("its sizes are symbols; compile with dynamic=False")
         place = next((value(n).device for n in module.graph.nodes if value(n) is not None), torch.device("cpu"))
         with tempfile.TemporaryDirectory(prefix="ferry-") as folder:
             card, clock = card_of(self.device, place, folder)
-            joint = Joint(module.graph, clock)
+            joint = Joint(module.graph, clock, self.fuse)
             plan = self.planned(joint, card, place, folder)
         with unset_fake_temporarily():
             host = Host(place, plan.host_bytes)
@@ -240,21 +241,41 @@ def bytes_moved(func, args, made):
     return sum(t.numel() * t.element_size() for t in moved) // 10  # 10 GB/s
 
 
-def compilers(inner):
-    if inner == "eager":
-        from torch._dynamo.backends.debugging import boxed_nop
-        return {"fw_compiler": boxed_nop, "bw_compiler": boxed_nop}
-    from torch._inductor.compile_fx import compile_fx_inner
-    from torch._inductor.decomposition import select_decomp_table
-    return {"fw_compiler": compile_fx_inner, "bw_compiler": compile_fx_inner, "decompositions": select_decomp_table()}
+def eager(planner):
+    from torch._dynamo.backends.debugging import boxed_nop
+    return aot_autograd(partition_fn=planner, fw_compiler=boxed_nop, bw_compiler=boxed_nop)
+
+
+def inductor(planner):
+    """Its own passes over the joint graph come first; what it has cached knows nothing of the host's memory."""
+    from torch._inductor import config
+    if not hasattr(config, "custom_partitioner_fn"):
+        raise Refused("inductor of this torch takes no cut graph; take a newer torch, or inner=\"eager\"")
+    from torch._inductor.compile_fx import compile_fx
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+    class Partitioner(CustomPartitionerFn):
+        def __call__(self, module, inputs, **more):
+            return planner(module, inputs, **more)
+
+        def uuid(self):
+            return None  # no cache
+
+    def compiler(module, inputs):
+        return compile_fx(module, inputs, config_patches={"custom_partitioner_fn": Partitioner(), "fx_graph_cache": False,
+                                                          "reorder_for_peak_memory": False})
+    return compiler
+
+
+INNER = {"inductor": inductor, "eager": eager}
 
 
 def backend(budget, device=None, inner="inductor", recompute="auto", say=say_on_stderr):
     """For `torch.compile(model, backend=...)`. `inner` compiles what was cut: "inductor", or "eager"."""
     require_budget(budget)
-    if inner not in ("inductor", "eager"):
+    if inner not in INNER:
         raise Refused(f"inner is \"inductor\" or \"eager\", not {inner!r}")
-    planner = Planner(budget, device, recompute, say)
-    made = aot_autograd(partition_fn=planner, **compilers(inner))
+    planner = Planner(budget, device, recompute, say, inner == "inductor")
+    made = INNER[inner](planner)
     made.planner = planner
     return made

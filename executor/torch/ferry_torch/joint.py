@@ -23,21 +23,29 @@ def is_view(node):
     return schema is not None and len(schema.returns) == 1 and schema.returns[0].alias_info is not None
 
 
-class Joint:
-    """Nodes as ops and storages, with their numbers in the trace."""
+def is_pointwise(node):
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.pointwise in target.tags and FUNCTIONS[target].steady
 
-    def __init__(self, graph, clock):
-        self.graph, self.clock = graph, clock
+
+class Joint:
+    """Nodes as ops and storages, with their numbers in the trace. With `fuse` what a compiler makes within the one
+    kernel that uses it is no tensor of its own."""
+
+    def __init__(self, graph, clock, fuse=False):
+        self.graph, self.clock, self.fuse = graph, clock, fuse
+        self.fused = {}  # of each such node, what it reads
         self.nodes = list(graph.nodes)
         self.base, self.number, self.op_of, self.makers = {}, {}, {}, []
         self.backward, self.tensors, self.ops = set(), [], []
+        for node in self.nodes:
+            if TANGENT in node.name and node.op == "placeholder" or any(n in self.backward for n in node.all_input_nodes):
+                self.backward.add(node)
         for node in self.nodes:
             self.meet(node)
         self.end_lives()
 
     def meet(self, node):
-        if TANGENT in node.name and node.op == "placeholder" or any(n in self.backward for n in node.all_input_nodes):
-            self.backward.add(node)
         if node.op == "placeholder":
             if value(node) is not None:
                 self.own(node, "gradient" if node in self.backward else "parameter")
@@ -63,15 +71,25 @@ class Joint:
         if is_view(node) and node.all_input_nodes and node.all_input_nodes[0] in self.base:
             self.base[node] = self.base[node.all_input_nodes[0]]
             return
+        reads = {self.number[self.base[n]] for n in node.all_input_nodes if n in self.base}
+        reads = sorted(reads.union(*(self.fused.get(n, ()) for n in node.all_input_nodes)))
+        if self.fuse and self.is_within(node):
+            self.fused[node] = reads
+            return
         self.op_of[node] = len(self.ops)
         self.makers.append(node)
         phase = "backward" if node in self.backward else "forward"
-        reads = sorted({self.number[self.base[n]] for n in node.all_input_nodes if n in self.base})
         self.ops.append({"name": node.name, "ns": self.time_of(node), "phase": phase, "reads": reads, "writes": [],
                          "compute": {"kind": "torch"}})
         if value(node) is not None:
             self.own(node, "temporary" if node in self.backward else "activation")
             self.ops[-1]["writes"].append(self.number[node])
+
+    def is_within(self, node):
+        """Does the one kernel that asks for it make it itself?"""
+        user = next(iter(node.users), None)
+        return len(node.users) == 1 and is_pointwise(node) and is_pointwise(user) \
+            and (node in self.backward) == (user in self.backward)
 
     def time_of(self, node):
         def of(thing):
