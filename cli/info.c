@@ -33,12 +33,14 @@ static const char *tensor_name (const trace *t, int32_t x) {
   return *t->tensors[x].name ? t->tensors[x].name : "no name";
 }
 
-/* With no card named anywhere, granules are those of all cards that ferry ships. */
-static device any_device (void) {
+/* With no card named anywhere, granules are those of all cards that ferry ships, or of torch's
+   allocator. */
+static device any_device (call *c, const trace *t) {
   enum { GRANULE = 2 << 20 };
-  return (device){
-    .name = "any card", .memory_bytes = MOST_BYTES, .granule_bytes = GRANULE, .share_ppm = 1000000
-  };
+  return (device){ .name = "any card",
+                   .memory_bytes = MOST_BYTES,
+                   .granule_bytes = executor_granule (c, t, GRANULE),
+                   .share_ppm = 1000000 };
 }
 
 /* --budget, or what --device has to give; the trace's own device is not asked about unless named.
@@ -48,7 +50,7 @@ static bool read_question (call *c, const trace *t, question *q) {
   if (!device_for (c, t, &q->device, &q->has_device))
     return false;
   if (!q->has_device)
-    q->device = any_device ();
+    q->device = any_device (c, t);
   if (!needs_of (t, &q->device, c->arena, &q->needs, &c->err))
     return false;
   q->reserve_ppm = reserve_ppm (t);

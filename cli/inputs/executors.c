@@ -6,18 +6,31 @@
 #include "trace/check/check.h"
 #include "trace/torch.h"
 
-typedef enum executor { EXECUTOR_REPLAY, EXECUTOR_RUN, EXECUTOR_TORCH } executor;
+typedef enum executor {
+  EXECUTOR_REPLAY,
+  EXECUTOR_RUN,
+  EXECUTOR_TORCH,  /* eager PyTorch, at hooks */
+  EXECUTOR_COMPILE /* the graph of torch.compile: it recomputes at no more than the ops' own cost */
+} executor;
 
 /* In the order of executor. */
-static const char *const executor_words[] = { "replay", "run", "torch", NULL };
+static const char *const executor_words[] = { "replay", "run", "torch", "compile", NULL };
 
-static bool recorded_by_torch (const trace *t) {
-  return t->source.kind && strcmp (t->source.kind, "ferry_torch") == 0;
+static bool is_torch (executor which) {
+  return which == EXECUTOR_TORCH || which == EXECUTOR_COMPILE;
+}
+
+/* ferry_torch writes these kinds. */
+static executor recorder_of (const trace *t) {
+  const char *kind = t->source.kind ? t->source.kind : "";
+  return strcmp (kind, "ferry_torch") == 0           ? EXECUTOR_TORCH
+         : strcmp (kind, "ferry_torch.backend") == 0 ? EXECUTOR_COMPILE
+                                                     : EXECUTOR_REPLAY;
 }
 
 static bool asked (call *c, const trace *t, executor *which) {
   bool has = call_has_option (c, "for");
-  int word = has && recorded_by_torch (t) ? EXECUTOR_TORCH : EXECUTOR_REPLAY;
+  int word = (int)(has ? recorder_of (t) : EXECUTOR_REPLAY);
   bool ok = !has || call_word (c, "for", executor_words, &word);
   *which = (executor)word;
   return ok;
@@ -27,7 +40,7 @@ static bool asked (call *c, const trace *t, executor *which) {
    ferry_torch can run some of them once more. */
 static bool refuse_rewriting (call *c, executor which) {
   static const char *const rewriting[] = { "sections", "order", "recompute" };
-  size_t count = sizeof rewriting / sizeof *rewriting - (which == EXECUTOR_TORCH);
+  size_t count = sizeof rewriting / sizeof *rewriting - is_torch (which);
   for (size_t i = 0; i < count; i++) {
     const char *said = call_has_option (c, rewriting[i]) ? call_text (c, rewriting[i]) : NULL;
     if (said && strcmp (said, "off") != 0 && strcmp (said, "as-is") != 0)
@@ -49,7 +62,8 @@ bool executor_allows (call *c, const trace *t, allowed *x) {
     return false;
   if (which == EXECUTOR_REPLAY)
     return true;
-  less.recompute = call_text (c, "recompute") ? x->recompute : RECOMPUTE_OFF;
+  if (call_text (c, "recompute") || which == EXECUTOR_COMPILE)
+    less.recompute = x->recompute;
   *x = less;
   return true;
 }
@@ -67,7 +81,8 @@ const trace *executor_trace (call *c, const trace *t) {
   if (call_has_option (c, "proof") && call_flag (c, "proof")) {
     error_set (&c->err, ERR_usage,
                "--proof would be of all plans of the trace, and the bound of plans for "
-               "ferry_torch (--for torch) is of fewer; --for replay has proofs");
+               "ferry_torch (--for %s) is of fewer; --for replay has proofs",
+               executor_words[which]);
     return NULL;
   }
   trace *restricted = NEW (c->arena, 1, trace, &c->err);
@@ -84,7 +99,7 @@ allowed executor_most (call *c, const trace *t) {
   executor which;
   if (!asked (c, t, &which) || which == EXECUTOR_REPLAY)
     return all;
-  if (which == EXECUTOR_TORCH)
+  if (is_torch (which))
     most.recompute = all.recompute;
   return most;
 }
@@ -94,7 +109,7 @@ bool executor_places (call *c, const trace *t, bool *same_places, places_mode *m
   if (!asked (c, t, &which))
     return false;
   *same_places |= which == EXECUTOR_RUN;
-  if (!*same_places && which != EXECUTOR_TORCH)
+  if (!*same_places && !is_torch (which))
     return true;
   if (*mode == PLACES_ARENA)
     return error_set (
@@ -114,4 +129,10 @@ bool executor_plan (call *c, const trace *t, const trace *planned, plan *p) {
     return false;
   p->certificate.cover.executor = COVER_EXECUTOR_TORCH;
   return check_plan (t, p, c->arena, NULL, &c->err);
+}
+
+int64_t executor_granule (call *c, const trace *t, int64_t otherwise) {
+  enum { OF_TORCH = 512 }; /* bytes, to which its allocator rounds */
+  executor which;
+  return asked (c, t, &which) && is_torch (which) ? OF_TORCH : otherwise;
 }

@@ -188,7 +188,7 @@ static int run (call *c) {
   int64_t *budgets;
   int32_t n;
   figure_page page;
-  const trace *t = offline_trace (c, c->operands[0]);
+  const trace *t = offline_trace (c, c->operands[0], NULL);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
             range_of (c, t, &d, &o, &v) && read_budgets (c, &v, &d, &budgets, &n) &&
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);

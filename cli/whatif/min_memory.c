@@ -49,18 +49,24 @@ static bool print_text (FILE *to, call *c, const curve_options *o, const min_mem
   return with;
 }
 
+static bool store (call *c, const trace *given, const trace *t, const plan *found,
+                   const char *path) {
+  plan p = *found;
+  return executor_plan (c, given, t, &p) && plan_store (&p, path, false, &c->err);
+}
+
 static int run (call *c) {
   device d;
   curve_options o;
   min_memory m;
   int64_t slowdown_ppm = 50000, fine_bytes = 0;
   const char *output = call_text (c, "output");
-  const trace *t = offline_trace (c, c->operands[0]);
+  const trace *given, *t = offline_trace (c, c->operands[0], &given);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
             call_quantity (c, "slowdown", &slowdown_ppm) &&
             call_quantity (c, "fine", &fine_bytes) &&
             min_memory_of (t, &o, slowdown_ppm, fine_bytes, c->arena, &m, &c->err) &&
-            (!output || !m.plan || plan_store (m.plan, output, false, &c->err));
+            (!output || !m.plan || store (c, given, t, m.plan, output));
   if (!ok || (c->json && !print_json (c, &o, &m)))
     return call_failed (c);
   if (!c->json && !print_text (call_is_stdout (output) ? stderr : stdout, c, &o, &m))

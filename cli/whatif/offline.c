@@ -76,8 +76,10 @@ static void note_collectives (const call *c, const trace *t) {
                count);
 }
 
-const trace *offline_trace (call *c, const char *path) {
+const trace *offline_trace (call *c, const char *path, const trace **given) {
   const trace *t = call_trace (c, path);
+  if (given)
+    *given = t;
   if (!t || !trace_must_plan (t, &c->err))
     return NULL;
   note_collectives (c, t);

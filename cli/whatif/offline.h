@@ -19,8 +19,9 @@
 /* --host, the effort, what is allowed, the trace's reserve, threads, interrupts, and progress.
  * `d` and `c` must outlive *out. */
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) MUST_CHECK;
-/* The trace, which must be plannable, as its executor can carry it out. */
-const trace *offline_trace (call *c, const char *path) MUST_CHECK;
+/* The trace, which must be plannable, as its executor can carry it out; *given, unless NULL, is the
+   one of the file. */
+const trace *offline_trace (call *c, const char *path, const trace **given) MUST_CHECK;
 
 /* For curve_options, with the call as its context; shown on a terminal, and gone in the end. */
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns);

@@ -52,7 +52,7 @@ static bool read_jobs (call *c, packing *p) {
     return error_set (&c->err, ERR_usage, "%d jobs: at most %d", c->n_operands, CARDS_MOST_JOBS);
   for (int i = 0; i < c->n_operands; i++) {
     cards_job *j = &p->jobs[p->n_jobs];
-    j->trace = offline_trace (c, c->operands[i]);
+    j->trace = offline_trace (c, c->operands[i], NULL);
     j->name = j->trace ? job_name (c, p, c->operands[i]) : NULL;
     if (!j->name || !plan_is_apart (c, j->name) || !rewriting_read (c, j->trace, &j->allowed))
       return false;

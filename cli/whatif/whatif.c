@@ -64,7 +64,7 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
                  int32_t *n_rows) {
   int64_t processes;
   whatif_case *cases;
-  const trace *t = offline_trace (c, c->operands[0]);
+  const trace *t = offline_trace (c, c->operands[0], NULL);
   asking a = { .c = c, .grid = g };
   if (!t || !whatif_read (c, t, g) || !offline_options (c, t, NULL, &a.options) ||
       !whatif_carry (c, t, g, &cases))

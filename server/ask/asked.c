@@ -346,7 +346,8 @@ static bool is_false (const json *root, const char *key) {
 
 /* Whoever carries out the plan of an eager program runs the ops as they come. */
 static void check_executor (const json *root, asked *out) {
-  bool run = is_word (root, "for", "run"), torch = is_word (root, "for", "torch");
+  bool run = is_word (root, "for", "run");
+  bool torch = is_word (root, "for", "torch") || is_word (root, "for", "compile");
   if (!run && !torch)
     return;
   if (!is_word (root, "sections", "off"))

@@ -64,7 +64,7 @@ def test_for_torch_cuts_nothing_and_proves_nothing(folder):
     for option in (("--sections", "auto"), ("--order", "updates"), ("--proof",)):
         done = subprocess.run([FERRY, "solve", trace, "-d", card(folder), "--for", "torch", *option],
                               stderr=subprocess.PIPE, text=True)
-        assert done.returncode == 2 and "--for torch" in done.stderr, done
+        assert done.returncode == 2 and "--for replay" in done.stderr, done
 
 
 def test_a_server_plans_the_same(folder):
@@ -115,3 +115,21 @@ def test_the_largest_batch_of_a_model_of_ones_own(folder):
     assert small.above == small.batch + 1 and small.peak_bytes <= 2 << 20, small
     assert large.batch > 1.5 * small.batch, (small, large)
     assert ferry_torch.max_batch(make, "h200", "4MiB", slowdown=10, most=8).above is None
+
+
+def test_questions_are_about_the_executor_that_the_trace_came_from(folder):
+    """What ferry_torch cannot move does not make its budgets smaller; granules are its allocator's."""
+    trace, plan = recorded(folder), os.path.join(folder, "least.json")
+    def asked(command, *more):
+        return json.loads(ferry(command, trace, "--json", *more, accept=(0, 1, 4)))
+    for command in ("curve", "min-memory"):
+        more = ("-d", card(folder), *(("-n", "2") if command == "curve" else ()))
+        own, torchs, replayed = (asked(command, *more, *how) for how in ((), ("--for", "torch"), ("--for", "replay")))
+        assert own == torchs and own["floor_bytes"] > replayed["floor_bytes"], command
+        assert own["allowed"] == {"order": "as-is", "recompute": "off", "sections": "off"}, own["allowed"]
+        assert asked(command, *more, "--for", "compile")["allowed"]["recompute"] != "off"
+    assert asked("info")["needs"]["granule_bytes"] < asked("info", "--for", "replay")["needs"]["granule_bytes"]
+    ferry("min-memory", trace, "-d", card(folder), "-o", plan)
+    ferry("check", trace, plan, accept=(0,))
+    done = subprocess.run([FERRY, "curve", trace, "-d", card(folder), "--order", "any"], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "--for replay" in done.stderr, done

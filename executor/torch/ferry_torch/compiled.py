@@ -211,7 +211,7 @@ class Planner:
         trace, path = os.path.join(folder, "step.json"), os.path.join(folder, "plan.json")
         found = joint.trace("graph")
         traces.store(found, trace)
-        said = json.loads(tool.ferry("solve", trace, "-d", card, "--for", "torch", "--budget", to_plan(place, self.budget),
+        said = json.loads(tool.ferry("solve", trace, "-d", card, "--for", "compile", "--budget", to_plan(place, self.budget),
                                      "--recompute", self.recompute, "-o", path, "--json", accept=(0, 1, 4)))
         if not said["fits"]:
             raise Refused(said["why"])

@@ -132,4 +132,4 @@ class Joint:
 
     def trace(self, name):
         return {"format": "ferry-trace/1", "name": name, "batch": 1, "tensors": self.tensors, "ops": self.ops,
-                "source": {"kind": "ferry_torch", "detail": "the joint graph of torch.compile", "confidence": "exact"}}
+                "source": {"kind": "ferry_torch.backend", "detail": "the joint graph of torch.compile", "confidence": "exact"}}
