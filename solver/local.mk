@@ -12,6 +12,8 @@ libcore_a_SOURCES += \
   solver/attempt/group.h \
   solver/attempt/layout.c \
   solver/attempt/layout.h \
+  solver/attempt/least.c \
+  solver/attempt/least.h \
   solver/attempt/narrow.c \
   solver/attempt/narrow.h \
   solver/attempt/parts.c \
@@ -26,6 +28,7 @@ libcore_a_SOURCES += \
   solver/attempt/search.h \
   solver/attempt/search_every.c \
   solver/attempt/search_follow.c \
+  solver/attempt/search_pieces.c \
   solver/attempt/variant.c \
   solver/attempt/variant.h \
   solver/attempt/walk.c \

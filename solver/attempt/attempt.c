@@ -53,6 +53,8 @@ static bool is_wanted (const search *s, layout_kind kind) {
   };
   if (s->effort.follow)
     return kind == (layout_kind)s->effort.follow->layout;
+  if (kind == LAYOUT_BARE)
+    return s->rewritten->trace->n_ops <= tuned (s->options->tuning, TUNE_pieces_ops);
   if (kind == LAYOUT_STATE && (!s->share || s->options->by_latency))
     return false; /* as the first */
   return kind == LAYOUT_MIDDLE || tuned (s->options->tuning, of[kind]);
@@ -109,6 +111,11 @@ static bool searches (search *s) {
 
 static bool goes_on (search *s) {
   return searches (s) && !search_is_over (s);
+}
+
+static bool has_few_ops (search *s) {
+  return goes_on (s) &&
+         s->rewritten->trace->n_ops <= tuned (s->options->tuning, TUNE_pieces_ops);
 }
 
 static bool has_plan (search *s) {

@@ -26,6 +26,7 @@ static const struct {
   [LAYOUT_LARGE] = { 16, 0, 16, 0, false, true, TUNE_parts_far },
   [LAYOUT_MANY] = { 0, 0, 0, 0, true, true, TUNINGS },
   [LAYOUT_SMALL] = { 0, 0, 0, 0, false, true, TUNE_parts_far },
+  [LAYOUT_BARE] = { 0, 0, 0, 0, false, true, TUNE_parts_far },
 };
 
 static parts_rule parts_of (layout_kind kind, const tuning *by) {
@@ -82,6 +83,8 @@ static bool choose_groups (const layout_request *q, const double *share, arena *
   const trace *t = q->trace;
   const device *dev = q->device;
   layout_kind kind = q->kind;
+  if (kind == LAYOUT_BARE)
+    return true;
   if (!kinds[kind].times)
     return group_choose (t, dev->granule_bytes, q->tuning, a, &out->groups, &out->n_groups,
                          &out->pool_below_bytes, err);

@@ -16,6 +16,7 @@ typedef enum layout_kind {
   LAYOUT_LARGE,  /* the largest, of what stays and what leaves alike */
   LAYOUT_MANY,   /* of small tensors only, many parts */
   LAYOUT_SMALL,  /* of small tensors only, a granule at most */
+  LAYOUT_BARE,   /* no groups and no pool: each tensor may leave, however small */
   LAYOUTS
 } layout_kind;
 

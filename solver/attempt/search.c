@@ -14,10 +14,11 @@ static int64_t number (const search *s, tuning_id id) {
 }
 
 void search_clear (candidate *c, const layout *l) {
-  assert (c->of && c->parts && c->not_before);
+  assert (c->of && c->parts && c->heads && c->not_before);
   c->layout = l;
   memcpy (c->of, l->of, (size_t)l->step.units.count * sizeof *c->of);
   memset (c->parts, 0, (size_t)l->step.gaps.count * sizeof *c->parts);
+  memset (c->heads, 0, (size_t)l->step.gaps.count * sizeof *c->heads);
   for (int32_t i = 0; i < l->step.gaps.count; i++)
     c->not_before[i] = NO_WAIT;
   c->heads_first = false;
@@ -32,8 +33,9 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) {
   }
   *out = (candidate){ .of = NEW (a, units, int32_t, err),
                       .parts = NEW (a, gaps, int32_t, err),
+                      .heads = NEW (a, gaps, int32_t, err),
                       .not_before = NEW (a, gaps, int32_t, err) };
-  if (!out->of || !out->parts || !out->not_before)
+  if (!out->of || !out->parts || !out->heads || !out->not_before)
     return false;
   search_clear (out, s->layouts);
   return true;
@@ -43,6 +45,7 @@ void search_copy (candidate *to, const candidate *from) {
   assert (from->layout);
   size_t size = (size_t)from->layout->step.gaps.count * sizeof (int32_t);
   memcpy (to->parts, from->parts, size);
+  memcpy (to->heads, from->heads, size);
   memcpy (to->not_before, from->not_before, size);
   memcpy (to->of, from->of, (size_t)from->layout->step.units.count * sizeof (int32_t));
   to->layout = from->layout;
@@ -85,8 +88,11 @@ static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *coun
   int32_t at = 0;
   for (int32_t i = 0; i < g->count; i++) {
     int32_t first = at;
-    for (int32_t part = 0; part < c->parts[i]; part++)
-      (*out)[at++].in_not_before = c->not_before[i];
+    for (int32_t part = 0; part < c->parts[i]; part++, at++) {
+      (*out)[at].in_not_before = c->not_before[i];
+      if (c->heads[i])
+        (*out)[at].part = c->parts[i] - 1 - part;
+    }
     for (int32_t last = at - 1; c->heads_first && first < last; first++, last--) {
       int32_t part = (*out)[first].part;
       (*out)[first].part = (*out)[last].part;
@@ -150,7 +156,8 @@ static uint64_t hash_of (const search *s, const candidate *c) {
   for (int32_t i = 0; i < g->count; i++)
     if (c->parts[i])
       h = random_mix (
-          random_mix (random_mix (random_mix (h, i), c->parts[i]), c->of[g->at[i].unit]),
+          random_mix (random_mix (random_mix (h, i), c->heads[i] ? -c->parts[i] : c->parts[i]),
+                      c->of[g->at[i].unit]),
           c->not_before[i]);
   return h ? h : 1;
 }

@@ -14,6 +14,7 @@ typedef struct candidate {
   const layout *layout;
   int32_t *of;         /* per unit: its parts, the layout's unless the search chose others */
   int32_t *parts;      /* per gap */
+  int32_t *heads;      /* per gap: its first so many parts leave, not its last */
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
   int64_t early_ppm;   /* as schedule's */
   bool by_release;     /* as schedule's */
@@ -73,11 +74,15 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) MU
 bool search_keep (search *s);
 /* Costs it, and keeps it so. */
 bool search_try (search *s, error *err) MUST_CHECK;
+/* The trial with every usual timing of its copies in. */
+bool search_timings (search *s, error *err) MUST_CHECK;
+
 /* ---- strategies: as solver/tuning/strategies.def says ---- */
 
 bool search_follow (search *s, error *err) MUST_CHECK;
 bool search_first (search *s, error *err) MUST_CHECK;
 bool search_every (search *s, error *err) MUST_CHECK;
+bool search_pieces (search *s, error *err) MUST_CHECK;
 bool search_others (search *s, error *err) MUST_CHECK;
 bool search_walk (search *s, error *err) MUST_CHECK;
 

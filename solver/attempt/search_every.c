@@ -36,7 +36,7 @@ static bool has_parts (const candidate *c) {
   return false;
 }
 
-static bool try_timings (search *s, error *err) {
+bool search_timings (search *s, error *err) {
   static const int64_t early_ppm[] = { -1, 0 };
   int ways = has_parts (&s->trial) ? 8 : 4;
   for (int i = 0; i < ways && !search_is_over (s); i++) {
@@ -65,7 +65,7 @@ bool search_every (search *s, error *err) {
     do {
       if (search_is_over (s) || s->ticks >= until)
         return true;
-      if (!try_timings (s, err))
+      if (!search_timings (s, err))
         return false;
     } while (count_up (l, &s->trial));
   }
