@@ -18,6 +18,9 @@ typedef struct tiny_case {
    no groups, no pool. False without an error: nothing has to move, or nothing can. */
 bool tiny_make (uint64_t seed, arena *a, tiny_case *out, error *err) MUST_CHECK;
 
+/* The same with more ops and tensors, of any multiple of 64 bytes: many are smaller than a granule. */
+bool tiny_make_odd (uint64_t seed, arena *a, tiny_case *out, error *err) MUST_CHECK;
+
 /* As tiny_make, but any activation can be made again and, where it says so, most ops can run in two
    or three parts; the budget may be below what a whole op needs. */
 bool tiny_make_cut (uint64_t seed, bool parts, int32_t most_ops, arena *a, tiny_case *out,

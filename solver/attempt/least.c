@@ -73,9 +73,9 @@ static int64_t most_from (const counting *c, int32_t start, int64_t *best) {
   for (int32_t end = 1; end <= c->n; end++) {
     best[end] = best[end - 1];
     for (int32_t begin = 0; begin < end; begin++)
-      best[end] =
-          max_of (best[end], best[begin] + c->stall_ns[round_step (c, start + begin) * c->n +
-                                                       end - begin - 1]);
+      best[end] = max_of (best[end],
+                          best[begin] +
+                              c->stall_ns[round_step (c, start + begin) * c->n + end - begin - 1]);
   }
   return best[c->n];
 }

@@ -19,6 +19,7 @@ void search_clear (candidate *c, const layout *l) {
   memcpy (c->of, l->of, (size_t)l->step.units.count * sizeof *c->of);
   memset (c->parts, 0, (size_t)l->step.gaps.count * sizeof *c->parts);
   memset (c->heads, 0, (size_t)l->step.gaps.count * sizeof *c->heads);
+  memset (c->turn, 0, (size_t)l->step.gaps.count * sizeof *c->turn);
   for (int32_t i = 0; i < l->step.gaps.count; i++)
     c->not_before[i] = NO_WAIT;
   c->heads_first = false;
@@ -34,8 +35,9 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) {
   *out = (candidate){ .of = NEW (a, units, int32_t, err),
                       .parts = NEW (a, gaps, int32_t, err),
                       .heads = NEW (a, gaps, int32_t, err),
+                      .turn = NEW (a, gaps, int32_t, err),
                       .not_before = NEW (a, gaps, int32_t, err) };
-  if (!out->of || !out->parts || !out->heads || !out->not_before)
+  if (!out->of || !out->parts || !out->heads || !out->turn || !out->not_before)
     return false;
   search_clear (out, s->layouts);
   return true;
@@ -46,6 +48,7 @@ void search_copy (candidate *to, const candidate *from) {
   size_t size = (size_t)from->layout->step.gaps.count * sizeof (int32_t);
   memcpy (to->parts, from->parts, size);
   memcpy (to->heads, from->heads, size);
+  memcpy (to->turn, from->turn, size);
   memcpy (to->not_before, from->not_before, size);
   memcpy (to->of, from->of, (size_t)from->layout->step.units.count * sizeof (int32_t));
   to->layout = from->layout;
@@ -80,26 +83,47 @@ bool search_widen (search *s, error *err) {
   return true;
 }
 
+/* The wishes of one gap, the last part first, or the other way round. */
+static void wish_for (const candidate *c, int32_t gap, wish *at) {
+  int32_t n = c->parts[gap];
+  for (int32_t part = 0; part < n; part++) {
+    at[part].in_not_before = c->not_before[gap];
+    if (c->heads[gap])
+      at[part].part = n - 1 - part;
+  }
+  for (int32_t first = 0, last = n - 1; c->heads_first && first < last; first++, last--) {
+    int32_t part = at[first].part;
+    at[first].part = at[last].part;
+    at[last].part = part;
+  }
+}
+
+/* Those whose turn is sooner first; else by gaps. */
+static bool sort_by_turn (const candidate *c, wish *wishes, int32_t count, arena *a, error *err) {
+  const gaps *g = &c->layout->step.gaps;
+  int32_t low = 0, high = 0, n = 0;
+  for (int32_t i = 0; i < g->count; i++) {
+    low = c->turn[i] < low ? c->turn[i] : low;
+    high = c->turn[i] > high ? c->turn[i] : high;
+  }
+  wish *sorted = low == high ? wishes : NEW (a, count, wish, err);
+  for (int32_t turn = low; sorted && low < high && turn <= high; turn++)
+    for (int32_t i = 0, at = 0; i < g->count; at += c->parts[i++])
+      for (int32_t part = 0; c->turn[i] == turn && part < c->parts[i]; part++)
+        sorted[n++] = wishes[at + part];
+  if (n)
+    memcpy (wishes, sorted, (size_t)n * sizeof *wishes);
+  return sorted;
+}
+
 static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
   const gaps *g = &c->layout->step.gaps;
   rounding r = { .gaps = g, .of = c->of, .parts = c->parts };
   if (!round_wishes (&r, a, out, count, err))
     return false;
-  int32_t at = 0;
-  for (int32_t i = 0; i < g->count; i++) {
-    int32_t first = at;
-    for (int32_t part = 0; part < c->parts[i]; part++, at++) {
-      (*out)[at].in_not_before = c->not_before[i];
-      if (c->heads[i])
-        (*out)[at].part = c->parts[i] - 1 - part;
-    }
-    for (int32_t last = at - 1; c->heads_first && first < last; first++, last--) {
-      int32_t part = (*out)[first].part;
-      (*out)[first].part = (*out)[last].part;
-      (*out)[last].part = part;
-    }
-  }
-  return true;
+  for (int32_t i = 0, at = 0; i < g->count; at += c->parts[i++])
+    wish_for (c, i, *out + at);
+  return sort_by_turn (c, *out, *count, a, err);
 }
 
 static bool cost (search *s, candidate *c, plan **made, error *err) {
@@ -128,8 +152,7 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
                               .n_wishes = count,
                               .options = &s->schedule,
                               .short_bytes = &c->short_bytes };
-  plan *p =
-      schedule_simulated (&wanted, made ? s->arena : s->scratch, s->scratch, &s->ticks, &why);
+  plan *p = schedule_simulated (&wanted, made ? s->arena : s->scratch, s->scratch, &s->ticks, &why);
   s->tried++;
   s->ticks += 2 * (int64_t)c->layout->step.gaps.n_ops + 4 * (int64_t)count;
   bool ok = p || why.code == ERR_infeasible;
@@ -155,10 +178,10 @@ static uint64_t hash_of (const search *s, const candidate *c) {
   h = c->heads_first ? random_mix (h, 2) : h;
   for (int32_t i = 0; i < g->count; i++)
     if (c->parts[i])
-      h = random_mix (
-          random_mix (random_mix (random_mix (h, i), c->heads[i] ? -c->parts[i] : c->parts[i]),
-                      c->of[g->at[i].unit]),
-          c->not_before[i]);
+      h = random_mix (random_mix (random_mix (random_mix (random_mix (h, i), c->turn[i]),
+                                              c->heads[i] ? -c->parts[i] : c->parts[i]),
+                                  c->of[g->at[i].unit]),
+                      c->not_before[i]);
   return h ? h : 1;
 }
 

@@ -15,6 +15,7 @@ typedef struct candidate {
   int32_t *of;         /* per unit: its parts, the layout's unless the search chose others */
   int32_t *parts;      /* per gap */
   int32_t *heads;      /* per gap: its first so many parts leave, not its last */
+  int32_t *turn;       /* per gap: of copies that may run at once, those with less go first */
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
   int64_t early_ppm;   /* as schedule's */
   bool by_release;     /* as schedule's */

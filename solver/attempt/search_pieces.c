@@ -22,6 +22,7 @@ typedef struct choosing {
   int64_t *level;                /* as least_request's */
   mover *movers;
   int32_t n_movers, movers_room;
+  bool turns; /* of copies that may run at once, any may go first */
   int64_t compute_ns, until_ticks;
 } choosing;
 
@@ -66,9 +67,9 @@ static int32_t most_parts (const unit_info *u, int32_t most) {
 static int32_t most_of_all (const choosing *c) {
   int32_t most = 1;
   for (int32_t i = 0; i < c->n_units; i++)
-    most = (int32_t)max_of (
-        most, most_parts (&c->g->units->at[c->order[i]],
-                          (int32_t)tuned (c->s->options->tuning, TUNE_pieces_parts)));
+    most = (int32_t)max_of (most,
+                            most_parts (&c->g->units->at[c->order[i]],
+                                        (int32_t)tuned (c->s->options->tuning, TUNE_pieces_parts)));
   return most;
 }
 
@@ -106,8 +107,8 @@ static bool add_movers (choosing *c, int32_t unit) {
   int32_t of = c->s->trial.of[unit];
   for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++)
     for (int32_t p = 0; p < of; p++) {
-      int64_t room = (unit_part_first (u, p + 1, of) - unit_part_first (u, p, of)) *
-                     g->granule_bytes;
+      int64_t room =
+          (unit_part_first (u, p + 1, of) - unit_part_first (u, p, of)) * g->granule_bytes;
       if (!g->at[i].useful)
         continue;
       if (!is_away (&c->s->trial, i, p, of)) {
@@ -204,10 +205,35 @@ static bool is_new (const choosing *c) {
   return c->had_parts == 0;
 }
 
+/* Copies of an earlier gap run where this one's may. */
+static bool has_rival (const choosing *c, int32_t gap) {
+  const gaps *g = c->g;
+  const candidate *x = &c->s->trial;
+  for (int32_t i = 0; x->parts[gap] && i < gap; i++)
+    if (x->parts[i] && (g->at[i].after == g->at[gap].after || g->at[i].before == g->at[gap].before))
+      return true;
+  return false;
+}
+
+static bool try_turns (choosing *c, int32_t gap, error *err) {
+  candidate *x = &c->s->trial;
+  while (gap < c->g->count && !has_rival (c, gap))
+    gap++;
+  if (gap == c->g->count || is_past (c))
+    return search_timings (c->s, err);
+  bool ok = true;
+  for (int32_t turn = 0; ok && turn >= -1; turn--) {
+    x->turn[gap] = turn;
+    ok = try_turns (c, gap + 1, err);
+  }
+  x->turn[gap] = 0;
+  return ok;
+}
+
 static bool decide (choosing *c, int32_t at, error *err) {
   candidate *x = &c->s->trial;
   if (at == c->n_units)
-    return !is_new (c) || search_timings (c->s, err);
+    return !is_new (c) || (c->turns ? try_turns (c, 0, err) : search_timings (c->s, err));
   int32_t unit = c->order[at], most = most_parts (&c->g->units->at[unit], c->most_parts);
   int32_t before = x->of[unit];
   bool ok = true;
@@ -232,9 +258,13 @@ static bool choose_in (search *s, const layout *l, int64_t until_ticks, error *e
   int32_t most = ok ? most_of_all (&c) : 0;
   search_clear (&s->trial, l);
   s->trial.found_by = "every part";
-  for (c.most_parts = 1; ok && c.most_parts <= most && !is_past (&c); c.most_parts++) {
-    ok = decide (&c, 0, err);
-    c.had_parts = c.most_parts;
+  for (int turns = 0; turns < 2; turns++) {
+    c.turns = turns;
+    c.had_parts = 0;
+    for (c.most_parts = 1; ok && c.most_parts <= most && !is_past (&c); c.most_parts++) {
+      ok = decide (&c, 0, err);
+      c.had_parts = c.most_parts;
+    }
   }
   arena_back (s->scratch, mark);
   return ok;
@@ -243,8 +273,7 @@ static bool choose_in (search *s, const layout *l, int64_t until_ticks, error *e
 /* Layouts without groups differ in their pool alone. */
 static bool is_known (const search *s, int32_t i) {
   for (int32_t j = 0; j < i; j++)
-    if (!s->layouts[j].n_groups &&
-        s->layouts[j].pool_below_bytes == s->layouts[i].pool_below_bytes)
+    if (!s->layouts[j].n_groups && s->layouts[j].pool_below_bytes == s->layouts[i].pool_below_bytes)
       return true;
   return s->layouts[i].n_groups > 0;
 }

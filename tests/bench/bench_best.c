@@ -111,13 +111,15 @@ static void print_row (const char *name, const tally *n) {
 int main (int argc, char **argv) {
   int cases = argc > 1 ? (int)strtol (argv[1], NULL, 10) : CASES;
   int64_t ticks = argc > 2 ? strtoll (argv[2], NULL, 10) : TICKS;
+  bool odd = argc > 3 && strcmp (argv[3], "odd") == 0;
   tally by[2] = { { 0 } };
   bad worst[WORST] = { { 0 } };
   for (int seed = 0; seed < cases; seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     tiny_case c;
-    bool made = a && tiny_make ((uint64_t)seed, a, &c, &err);
+    bool made = a && (odd ? tiny_make_odd ((uint64_t)seed, a, &c, &err)
+                          : tiny_make ((uint64_t)seed, a, &c, &err));
     if (made)
       judge (seed, &c, ticks, a, &by[c.device.link.copy_ns > 0], worst, &err);
     arena_free (a);
