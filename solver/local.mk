@@ -29,6 +29,7 @@ libcore_a_SOURCES += \
   solver/attempt/search_every.c \
   solver/attempt/search_follow.c \
   solver/attempt/search_pieces.c \
+  solver/attempt/search_turns.c \
   solver/attempt/variant.c \
   solver/attempt/variant.h \
   solver/attempt/walk.c \

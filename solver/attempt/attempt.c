@@ -114,8 +114,7 @@ static bool goes_on (search *s) {
 }
 
 static bool has_few_ops (search *s) {
-  return goes_on (s) &&
-         s->rewritten->trace->n_ops <= tuned (s->options->tuning, TUNE_pieces_ops);
+  return goes_on (s) && s->rewritten->trace->n_ops <= tuned (s->options->tuning, TUNE_pieces_ops);
 }
 
 static bool has_plan (search *s) {

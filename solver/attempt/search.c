@@ -23,6 +23,8 @@ void search_clear (candidate *c, const layout *l) {
   for (int32_t i = 0; i < l->step.gaps.count; i++)
     c->not_before[i] = NO_WAIT;
   c->heads_first = false;
+  c->wishes = NULL;
+  c->n_wishes = 0;
   c->step_ns = INT64_MAX;
 }
 
@@ -55,6 +57,8 @@ void search_copy (candidate *to, const candidate *from) {
   to->early_ppm = from->early_ppm;
   to->by_release = from->by_release;
   to->heads_first = from->heads_first;
+  to->wishes = from->wishes;
+  to->n_wishes = from->n_wishes;
   to->step_ns = from->step_ns;
   to->found_by = from->found_by;
 }
@@ -116,8 +120,15 @@ static bool sort_by_turn (const candidate *c, wish *wishes, int32_t count, arena
   return sorted;
 }
 
-static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
+bool search_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
   const gaps *g = &c->layout->step.gaps;
+  *count = c->n_wishes;
+  if (c->wishes) {
+    *out = NEW (a, c->n_wishes, wish, err);
+    if (*out)
+      memcpy (*out, c->wishes, (size_t)c->n_wishes * sizeof **out);
+    return *out;
+  }
   rounding r = { .gaps = g, .of = c->of, .parts = c->parts };
   if (!round_wishes (&r, a, out, count, err))
     return false;
@@ -135,7 +146,7 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
   s->schedule.by_release = c->by_release;
   s->schedule.pool_below_bytes = c->layout->pool_below_bytes;
   s->schedule.most_ns = made ? 0 : s->most_ns;
-  if (!make_wishes (c, s->scratch, &wishes, &count, err))
+  if (!search_wishes (c, s->scratch, &wishes, &count, err))
     return false;
   const variant *v = s->variant;
   schedule_request wanted = { .original = s->trace,
@@ -176,6 +187,9 @@ static uint64_t hash_of (const search *s, const candidate *c) {
   h = random_mix (random_mix (random_mix (h, c->layout->pool_below_bytes), c->early_ppm),
                   c->by_release);
   h = c->heads_first ? random_mix (h, 2) : h;
+  for (int32_t i = 0; i < c->n_wishes; i++)
+    h = random_mix (random_mix (random_mix (h, c->wishes[i].out_turn), c->wishes[i].in_turn),
+                    c->wishes[i].in_not_before);
   for (int32_t i = 0; i < g->count; i++)
     if (c->parts[i])
       h = random_mix (random_mix (random_mix (random_mix (random_mix (h, i), c->turn[i]),
@@ -249,9 +263,46 @@ bool search_keep (search *s) {
   return true;
 }
 
+bool search_keep_good (search *s, int32_t count, error *err) {
+  s->good = NEW (s->arena, count + 1, candidate, err);
+  for (int32_t i = 0; s->good && i <= count; i++)
+    if (!search_candidate (s, s->arena, &s->good[i], err))
+      return false;
+  s->good_room = count;
+  return s->good;
+}
+
+static bool moves_alike (const candidate *a, const candidate *b) {
+  size_t gaps = (size_t)a->layout->step.gaps.count * sizeof (int32_t);
+  return a->layout == b->layout && memcmp (a->parts, b->parts, gaps) == 0 &&
+         memcmp (a->heads, b->heads, gaps) == 0 &&
+         memcmp (a->of, b->of, (size_t)a->layout->step.units.count * sizeof (int32_t)) == 0;
+}
+
+/* Of those that move the same the best. */
+static void keep_good (search *s) {
+  int32_t at = 0, from = s->n_good;
+  if (s->trial.step_ns == INT64_MAX)
+    return;
+  while (at < s->n_good && s->good[at].step_ns <= s->trial.step_ns)
+    if (moves_alike (&s->good[at++], &s->trial))
+      return;
+  for (int32_t i = at; i < s->n_good; i++)
+    if (moves_alike (&s->good[i], &s->trial))
+      from = i;
+  candidate last = s->good[from];
+  for (int32_t i = from; i > at; i--)
+    s->good[i] = s->good[i - 1];
+  s->good[at] = last;
+  search_copy (&s->good[at], &s->trial);
+  s->n_good += from == s->n_good && s->n_good < s->good_room;
+}
+
 bool search_try (search *s, error *err) {
   if (!search_cost (s, &s->trial, NULL, err))
     return false;
+  if (s->good)
+    keep_good (s);
   search_keep (s);
   return true;
 }

@@ -17,6 +17,8 @@ typedef struct candidate {
   int32_t *heads;      /* per gap: its first so many parts leave, not its last */
   int32_t *turn;       /* per gap: of copies that may run at once, those with less go first */
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
+  const wish *wishes;  /* these, whatever the gaps say; or NULL */
+  int32_t n_wishes;
   int64_t early_ppm;   /* as schedule's */
   bool by_release;     /* as schedule's */
   bool heads_first;    /* of the parts that a gap moves; else the last part first */
@@ -46,6 +48,8 @@ typedef struct search {
   int64_t most_ns;     /* trials that take longer are of no use; 0: all are */
   int64_t until_ticks; /* the strategy that runs tries nothing new behind them */
   candidate best, trial;
+  candidate *good; /* the best of the steps of few ops, in order, that differ in what moves; or NULL */
+  int32_t n_good, good_room;
   uint64_t *seen; /* hashes of what was tried, or 0 */
   int64_t n_seen, seen_room;
   bool stopped;
@@ -75,6 +79,11 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) MU
 bool search_keep (search *s);
 /* Costs it, and keeps it so. */
 bool search_try (search *s, error *err) MUST_CHECK;
+/* From now on the best so many are kept besides. */
+bool search_keep_good (search *s, int32_t count, error *err) MUST_CHECK;
+/* What is wished of the candidate; in `a`. */
+bool search_wishes (const candidate *c, arena *a, wish **out, int32_t *count,
+                    error *err) MUST_CHECK;
 /* The trial with every usual timing of its copies in. */
 bool search_timings (search *s, error *err) MUST_CHECK;
 
@@ -84,6 +93,7 @@ bool search_follow (search *s, error *err) MUST_CHECK;
 bool search_first (search *s, error *err) MUST_CHECK;
 bool search_every (search *s, error *err) MUST_CHECK;
 bool search_pieces (search *s, error *err) MUST_CHECK;
+bool search_turns (search *s, error *err) MUST_CHECK;
 bool search_others (search *s, error *err) MUST_CHECK;
 bool search_walk (search *s, error *err) MUST_CHECK;
 

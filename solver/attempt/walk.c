@@ -244,6 +244,8 @@ static bool change_something (improving *im) {
   int32_t gap = draw_suspect (im);
   int64_t kind = random_between (r, 0, 99);
   search_copy (&s->trial, &im->now);
+  s->trial.wishes = NULL;
+  s->trial.n_wishes = 0;
   if ((kind -= number (im, TUNE_walk_timing)) < 0)
     return other_timing (im);
   if ((kind -= number (im, TUNE_walk_shift)) < 0)

@@ -18,6 +18,7 @@ typedef struct wish {
   /* The copy in may start once this many ops of its step have ended (counted as in_ops); NO_WAIT:
      as soon as memory surely allows. in_before itself is "on demand". */
   int32_t in_not_before;
+  int32_t out_turn, in_turn; /* copies of one direction go by these first, then by ops */
   bool wait_out; /* the op behind out_after waits for the copy out */
   bool clean;    /* no copy out: the host still holds the bytes */
 } wish;

@@ -25,6 +25,8 @@ static int by_place (const void *a, const void *b, void *context) {
 static int by_out (const void *a, const void *b, void *context) {
   const wish *moves = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+  if (moves[i].out_turn != moves[j].out_turn)
+    return moves[i].out_turn < moves[j].out_turn ? -1 : 1;
   if (moves[i].out_after != moves[j].out_after)
     return moves[i].out_after < moves[j].out_after ? -1 : 1;
   return i < j ? -1 : i > j;
@@ -33,9 +35,18 @@ static int by_out (const void *a, const void *b, void *context) {
 static int by_need (const void *a, const void *b, void *context) {
   const wish *moves = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+  if (moves[i].in_turn != moves[j].in_turn)
+    return moves[i].in_turn < moves[j].in_turn ? -1 : 1;
   if (moves[i].in_before != moves[j].in_before)
     return moves[i].in_before < moves[j].in_before ? -1 : 1;
   return i < j ? -1 : i > j;
+}
+
+static bool takes_turns (const wish *moves, int32_t n_moves) {
+  for (int32_t i = 0; i < n_moves; i++)
+    if (moves[i].in_turn)
+      return true;
+  return false;
 }
 
 /* Sets the end of the stay that is for `op`: the next move of its part, cyclically, or its last
@@ -162,7 +173,7 @@ bool stays_build (stays *out, arena *a, error *err) {
   const wish *moves = out->moves;
   int32_t n_moves = out->n_moves;
   assert (t && u && out->device && out->granule_bytes > 0 && !out->at);
-  out->by_need = true;
+  out->by_need = !takes_turns (moves, n_moves);
   int64_t most = (int64_t)t->n_ops + u->count + n_moves;
   for (int32_t i = 0; i < n_moves; i++)
     most += moves[i].of; /* parts that stay put */
