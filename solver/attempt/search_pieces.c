@@ -22,15 +22,20 @@ typedef struct choosing {
   int64_t *level;                /* as least_request's */
   mover *movers;
   int32_t n_movers, movers_room;
+  bool all;   /* gaps over no op that is over the budget too: places may want them */
   bool turns; /* of copies that may run at once, any may go first */
   int64_t compute_ns, until_ticks;
 } choosing;
 
 /* ---- units ---- */
 
+static bool counts (const choosing *c, int32_t gap) {
+  return c->all || c->g->at[gap].useful;
+}
+
 static bool may_move (const choosing *c, int32_t unit) {
   for (int32_t i = c->g->of_unit[unit]; i < c->g->of_unit[unit + 1]; i++)
-    if (c->g->at[i].useful)
+    if (counts (c, i))
       return c->g->units->at[unit].bytes > 0 && !c->g->units->at[unit].pinned;
   return false;
 }
@@ -55,7 +60,7 @@ static bool list_units (choosing *c, error *err) {
   /* each one as if it were away wherever it can be, until it is decided */
   memcpy (c->level, g->base_bytes, (size_t)g->n_ops * sizeof *c->level);
   for (int32_t i = 0; i < g->count; i++)
-    for (int32_t k = 0; g->at[i].useful && k < g->n_ops; k++)
+    for (int32_t k = 0; counts (c, i) && k < g->n_ops; k++)
       c->level[k] -= gap_spans (&g->at[i], k) ? gaps_room (g, g->at[i].unit) : 0;
   return true;
 }
@@ -109,7 +114,7 @@ static bool add_movers (choosing *c, int32_t unit) {
     for (int32_t p = 0; p < of; p++) {
       int64_t room =
           (unit_part_first (u, p + 1, of) - unit_part_first (u, p, of)) * g->granule_bytes;
-      if (!g->at[i].useful)
+      if (!counts (c, i))
         continue;
       if (!is_away (&c->s->trial, i, p, of)) {
         for (int32_t k = 0; k < g->n_ops; k++)
@@ -184,7 +189,7 @@ static bool choose_gaps (choosing *c, int32_t at, int32_t i, bool apart, error *
     return true;
   if (i == c->g->of_unit[unit + 1])
     return try_unit (c, at, err);
-  int32_t most = c->g->at[i].useful ? of : 0;
+  int32_t most = counts (c, i) ? of : 0;
   bool ok = true;
   for (int32_t n = 0; ok && n <= most; n++)
     for (int heads = 0; ok && heads < (apart && n > 0 && n < of ? 2 : 1); heads++) {
@@ -245,6 +250,23 @@ static bool decide (choosing *c, int32_t at, error *err) {
   return ok;
 }
 
+/* Few parts first, then more. */
+static bool choose_with (choosing *c, bool all, bool turns, error *err) {
+  arena_mark mark = arena_here (c->s->scratch);
+  c->all = all;
+  c->turns = turns;
+  c->n_units = 0;
+  c->had_parts = 0;
+  bool ok = list_units (c, err);
+  int32_t most = ok ? most_of_all (c) : 0;
+  for (c->most_parts = 1; ok && c->most_parts <= most && !is_past (c); c->most_parts++) {
+    ok = decide (c, 0, err);
+    c->had_parts = c->most_parts;
+  }
+  arena_back (c->s->scratch, mark);
+  return ok;
+}
+
 static bool choose_in (search *s, const layout *l, int64_t until_ticks, error *err) {
   choosing c = { .s = s,
                  .l = l,
@@ -254,18 +276,10 @@ static bool choose_in (search *s, const layout *l, int64_t until_ticks, error *e
                  .until_ticks = until_ticks };
   arena_mark mark = arena_here (s->scratch);
   c.movers = NEW (s->scratch, c.movers_room, mover, err);
-  bool ok = c.movers && list_units (&c, err);
-  int32_t most = ok ? most_of_all (&c) : 0;
   search_clear (&s->trial, l);
   s->trial.found_by = "every part";
-  for (int turns = 0; turns < 2; turns++) {
-    c.turns = turns;
-    c.had_parts = 0;
-    for (c.most_parts = 1; ok && c.most_parts <= most && !is_past (&c); c.most_parts++) {
-      ok = decide (&c, 0, err);
-      c.had_parts = c.most_parts;
-    }
-  }
+  bool ok = c.movers && choose_with (&c, false, false, err) && choose_with (&c, true, false, err) &&
+            choose_with (&c, false, true, err);
   arena_back (s->scratch, mark);
   return ok;
 }
