@@ -143,7 +143,7 @@ static bool has_hope (choosing *c, bool *hope, error *err) {
                       .compute_ns = c->compute_ns };
   if (!least_step_ns (&q, c->s->scratch, &ns, err))
     return false;
-  c->s->ticks += c->g->n_ops;
+  c->s->ticks += (int64_t)c->g->n_ops * c->g->n_ops / 2;
   *hope = ns < c->s->best.step_ns;
   return true;
 }

@@ -174,10 +174,11 @@ static bool climb (search *s, const candidate *from, int64_t until_ticks, error 
 }
 
 bool search_turns (search *s, error *err) {
+  int64_t part = tuned (s->options->tuning, TUNE_turns_part);
+  int64_t end = s->ticks + (s->limit_ticks - s->ticks) / part;
   for (int32_t i = 0; i < s->n_good && !search_is_over (s); i++) {
     candidate from = s->good[i];
-    int64_t left = s->limit_ticks - s->ticks;
-    if (!climb (s, &from, s->ticks + left / 2, err))
+    if (!climb (s, &from, s->ticks + (end - s->ticks) / 2, err))
       return false;
   }
   return true;
