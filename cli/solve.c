@@ -144,6 +144,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const error 
   json_add_int (&w, "host_bytes", p->ask.options.host_bytes);
   json_add_int (&w, "least_bytes", ask_with_reserve (&p->ask, f.bytes));
   json_add_text (&w, "reasons", why->more);
+  json_add_text (&w, "refusal", why->code == ERR_limit ? "none_found" : "none_fits");
   json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);
   json_add_text (&w, "why", why->text);
   json_close_object (&w);

@@ -199,6 +199,8 @@ libcore_a_SOURCES += \
   solver/recompute/room.c \
   solver/recompute/segments.c \
   solver/recompute/starts.c \
+  solver/refusal.c \
+  solver/refusal.h \
   solver/resting.c \
   solver/resting.h \
   solver/same_places.c \

@@ -6,6 +6,7 @@
 #include "solver/attempt/attempt.h"
 #include "solver/placed.h"
 #include "solver/question.h"
+#include "solver/refusal.h"
 #include "solver/resting.h"
 
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
@@ -103,11 +104,13 @@ static bool solve_rested (const trace *t, const solve_options *o, const effort *
 bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                  error *err) {
   solve_options own = *o;
-  if (o->solved)
-    return solve_rested (t, o, e, a, out, err);
-  own.solved = solved_new (err);
-  bool ok = own.solved && solve_rested (t, &own, e, a, out, err);
-  solved_free (own.solved);
+  if (!o->solved && !(own.solved = solved_new (err)))
+    return false;
+  bool ok = solve_rested (t, &own, e, a, out, err);
+  if (!ok && !(e && (e->follow || e->beat_ns)))
+    refusal_settle (t, &own, a, err);
+  if (!o->solved)
+    solved_free (own.solved);
   return ok;
 }
 

@@ -163,7 +163,8 @@ static bool solve_near (const trace *t, const solve_options *how, const bound *g
   }
   if (!solve (t, how, a, out, &why)) {
     *out = near;
-    return (near.plan && why.code == ERR_infeasible) || error_set (err, why.code, "%s", why.text);
+    return (near.plan && (why.code == ERR_infeasible || why.code == ERR_limit)) ||
+           error_set (err, why.code, "%s", why.text);
   }
   with->led = true;
   with->lead = out->recipe;
@@ -204,8 +205,7 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
     return of_all || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   }
   /* no plan found is not yet a proof that there is none */
-  if (why.code == ERR_infeasible ||
-      (why.code == ERR_limit && (allowed_rewrites (&o->allowed) || is_stopped (o))))
+  if (why.code == ERR_infeasible || why.code == ERR_limit)
     return guide || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   *err = why;
   return false;

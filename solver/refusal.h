@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* "None fits" is said only where it is proved. */
+#ifndef FERRY_SOLVER_REFUSAL_H
+#define FERRY_SOLVER_REFUSAL_H
+
+#include "solver/options/options.h"
+
+/* What a search without a plan says: ERR_infeasible becomes ERR_limit, with other words, where
+   neither the bytes of some op, nor those that live on, nor the program rule every plan out. */
+void refusal_settle (const trace *t, const solve_options *o, arena *a, error *err);
+
+#endif
