@@ -79,7 +79,7 @@ floor() {
 in_arena() { # less fits granules than an arena; what is called least has been tried, with whatever groups its granules are filled
   local least
   "$ferry" zoo resnet18 --batch 13 --device rtx4090 -q -o small.json && run 1 solve small.json --swap-only --budget 98MiB --json && complains 'in 98.0 MiB; ask for 100 MiB, or allow' && [ "$(number found_bytes)" = 104857600 ] && says '480 KiB of rounding' &&
-    run 1 solve small.json --swap-only --budget 101MiB --placement granules && complains 'in 101 MiB; ask for 102 MiB' &&
+    run 1 solve small.json --swap-only --budget 101MiB --placement granules && complains 'no plan was found in 101 MiB, and none is ruled out; ask for 102 MiB' &&
     run 0 solve small.json --swap-only --budget 101MiB "${limit[@]}" -o least.json && run 0 check small.json least.json && grep -q '"kind": *"arena"' least.json || return 1
   "$ferry" zoo alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 --device v100 -q -o alex.json && run 1 solve alex.json --swap-only --budget 50MiB --placement granules --json || return 1
   least=$(number found_bytes)
@@ -98,7 +98,7 @@ low_limit() { # offsets are tried over and over where they do not fit, whatever 
 }
 small_ones() { # the pool of small tensors alone is over the budget
   "$ferry" zoo charrnn --batch 32 --width-divisor 4 --seq 4 --classes 50 --device titanx-pascal -q -o tiny.json || return 1
-  run 1 solve tiny.json --swap-only --placement granules --budget 60% --json && complains 'fits in .*; ask for ' && says 'too small to move'
+  run 1 solve tiny.json --swap-only --placement granules --budget 60% --json && complains 'was found in .*, and none is ruled out; ask for ' && says 'too small to move' && says '"refusal": *"none_found"'
 }
 reserve() {
   sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' vgg.json >guess.json

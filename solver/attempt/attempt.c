@@ -54,7 +54,7 @@ static bool is_wanted (const search *s, layout_kind kind) {
   if (s->effort.follow)
     return kind == (layout_kind)s->effort.follow->layout;
   if (kind == LAYOUT_BARE)
-    return s->rewritten->trace->n_ops <= tuned (s->options->tuning, TUNE_pieces_ops);
+    return layout_suits (kind, s->rewritten->trace, s->options->tuning);
   if (kind == LAYOUT_STATE && (!s->share || s->options->by_latency))
     return false; /* as the first */
   return kind == LAYOUT_MIDDLE || tuned (s->options->tuning, of[kind]);

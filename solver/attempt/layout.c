@@ -209,6 +209,10 @@ static bool says_something (const gaps *singles, const double *share) {
   return false;
 }
 
+bool layout_suits (layout_kind kind, const trace *t, const tuning *by) {
+  return kind != LAYOUT_BARE || t->n_ops <= tuned (by, TUNE_pieces_ops);
+}
+
 bool layout_make (const layout_request *q, arena *a, layout *out, error *err) {
   assert (q->trace && q->device && q->kind >= 0 && q->kind < LAYOUTS);
   assert (!q->share || q->singles);

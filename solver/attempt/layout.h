@@ -43,6 +43,8 @@ typedef struct layout_request {
   const double *share;
   const tuning *tuning;
 } layout_request;
+/* A tensor below a granule takes a whole one by itself: only a step of few ops is tried so. */
+bool layout_suits (layout_kind kind, const trace *t, const tuning *by);
 bool layout_make (const layout_request *q, arena *a, layout *out, error *err) MUST_CHECK;
 
 #endif

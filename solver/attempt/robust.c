@@ -67,8 +67,10 @@ static bool make_room (robust_entry *e, search *s, const layout *l, error *err) 
   e->units_room = units;
   e->c.of = NEW (s->arena, units, int32_t, err);
   e->c.parts = NEW (s->arena, gaps, int32_t, err);
+  e->c.heads = NEW (s->arena, gaps, int32_t, err);
+  e->c.turn = NEW (s->arena, gaps, int32_t, err);
   e->c.not_before = NEW (s->arena, gaps, int32_t, err);
-  return e->c.of && e->c.parts && e->c.not_before;
+  return e->c.of && e->c.parts && e->c.heads && e->c.turn && e->c.not_before;
 }
 
 bool robust_offer (robust *k, search *s, const candidate *c, const plan *p, error *err) {

@@ -8,7 +8,7 @@
 #include "solver/attempt/layout.h"
 #include "trace/summary.h"
 
-enum { PARTS_TEXT = 80 };
+enum { PARTS_TEXT = 80, MADE_TEXT = 256 };
 
 static bool uses_op (const units *u, int32_t unit, int32_t op) {
   for (int32_t i = u->use_offset[unit]; i < u->use_offset[unit + 1]; i++)
@@ -42,6 +42,8 @@ bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *ou
   for (int kind = LAYOUTS - 1; kind >= 0; kind--) {
     arena_mark here = arena_here (scratch);
     layout l;
+    if (!layout_suits ((layout_kind)kind, t, NULL))
+      continue;
     layout_request q = { .trace = t,
                          .kind = (layout_kind)kind,
                          .device = d,
@@ -152,7 +154,6 @@ static const char *least_text (const memory_floor *f, const floor_request *r, ch
 
 static bool below (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
                    error *err) {
-  enum { MADE_TEXT = 256 };
   char parts[PARTS_TEXT], least[UNITS_TEXT], made[MADE_TEXT];
   const op *o = &t->ops[f->op];
   bool may_cut = o->parts > 1 && !r->in_parts;
@@ -188,7 +189,7 @@ static bool host_need (const trace *t, int64_t budget_bytes, arena *scratch, int
 
 static bool above (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
                    error *err) {
-  char parts[PARTS_TEXT], least[UNITS_TEXT], need[UNITS_TEXT];
+  char parts[PARTS_TEXT], least[UNITS_TEXT], need[UNITS_TEXT], made[MADE_TEXT];
   int32_t op;
   int64_t bytes;
   units_bytes (least, f->bytes);
@@ -209,6 +210,10 @@ static bool above (const trace *t, const memory_floor *f, const floor_request *r
   if (bytes > r->host_bytes && !r->stays)
     return error_more (err, "at op %d (%.60s) %s have to be on the host; the largest op needs %s%s",
                        op, name_of (&t->ops[op]), units_bytes (need, bytes), least, parts);
+  if (r->budget_bytes < f->bytes)
+    return error_more (
+        err, "in granules op %d (%.60s) needs %s in every layout that was tried: %s%s", f->op,
+        name_of (&t->ops[f->op]), least, least_text (f, r, made, MADE_TEXT), parts);
   return error_more (err, "the largest op (%d, %.60s) needs only %s%s", f->op,
                      name_of (&t->ops[f->op]), least, parts);
 }
