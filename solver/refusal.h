@@ -5,7 +5,7 @@
 
 #include "solver/options/options.h"
 
-/* What a search without a plan says: ERR_infeasible becomes ERR_limit, with other words, where
+/* The answer of a search without a plan: ERR_infeasible becomes ERR_limit, with other words, where
    neither the bytes of some op, nor those that live on, nor the program rule every plan out. */
 void refusal_settle (const trace *t, const solve_options *o, arena *a, error *err);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/units.h"
 #include "tests/best_inner.h"
 
 enum { FIRST_STEPS = 10 };
@@ -195,7 +196,8 @@ static void count_granules (searching *s) {
   memset (s->ends, 0, sizeof s->ends);
   s->at_first = 0;
   for (int32_t k = 0; k < s->n_ops; k++)
-    s->begins[k] = s->ends[k] = (int32_t)(s->t->ops[k].workspace_bytes / s->granule_bytes);
+    s->begins[k] = s->ends[k] =
+        (int32_t)units_div_up (s->t->ops[k].workspace_bytes, s->granule_bytes);
   for (int32_t i = 0; i < s->n_pieces; i++) {
     const piece *p = &s->pieces[i];
     if (!s->t->tensors[p->unit].persistent) {
@@ -213,7 +215,7 @@ static void count_granules (searching *s) {
    those that it uses. False: no room for that. */
 static bool count_load (searching *s, int32_t chosen) {
   for (int32_t k = 0; k < s->n_ops; k++) {
-    s->load[k] = (int32_t)(s->t->ops[k].workspace_bytes / s->granule_bytes);
+    s->load[k] = (int32_t)units_div_up (s->t->ops[k].workspace_bytes, s->granule_bytes);
     for (int32_t i = 0; i < s->n_pieces; i++) {
       int32_t x = s->pieces[i].unit;
       bool alive = s->t->tensors[x].persistent || (s->first[x] <= k && k <= s->last[x]);

@@ -10,19 +10,18 @@
 #include "trace/check/check.h"
 #include "trace/simulate/simulate.h"
 
-/* In the others the plan misses a cut or a clean pair that pays only with another one. */
-enum { CASES = 400, TICKS = 20000, LEAST_PERCENT = 95 };
+enum { CASES = 400, TICKS = 20000, ODD_CASES = 60, ODD_TICKS = 4000000, ODD_TRIED = 300000 };
 
-static bool solved (const tiny_case *c, arena *a, solution *s) {
+static bool solved (const tiny_case *c, int64_t ticks, arena *a, solution *s) {
   error err = { 0 };
   solve_options o = { .device = &c->device,
                       .budget_bytes = c->budget_bytes,
                       .host_bytes = c->device.host_bytes,
                       .gap_ppm = 1,
-                      .limit_ticks = TICKS,
+                      .limit_ticks = ticks,
                       .seed = 1 };
   bool ok = solve (c->trace, &o, a, s, &err);
-  ck_assert_msg (ok || err.code == ERR_infeasible, "%s", err.text);
+  ck_assert_msg (ok || err.code == ERR_infeasible || err.code == ERR_limit, "%s", err.text);
   return ok;
 }
 
@@ -37,7 +36,7 @@ START_TEST (no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones) {
     bool made = tiny_make ((uint64_t)seed, a, &c, &err);
     ck_assert_msg (made || err.code == ERR_none, "%s", err.text);
     if (made) {
-      bool ok = solved (&c, a, &s);
+      bool ok = solved (&c, TICKS, a, &s);
       int64_t step_ns = ok ? s.plan->predicted.step_ns : INT64_MAX / 4;
       int64_t bound_ns = ok ? s.bound.lower_bound_ns : 0;
       ck_assert_msg (best_search (&c, step_ns + 1, BEST_TRIED, a, &best, &err), "%s", err.text);
@@ -57,7 +56,31 @@ START_TEST (no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones) {
           proved);
   ck_assert_int_gt (tried, suite_cases (CASES) / 5);
   ck_assert_int_lt (proved, tried); /* else the search had nothing to find */
-  ck_assert_msg (reached * 100 >= tried * LEAST_PERCENT, "%d of %d reached", reached, tried);
+  ck_assert_int_eq (reached, tried);
+}
+END_TEST
+
+/* More ops and tensors, many of them smaller than a granule, which no pool may keep. */
+START_TEST (odd_steps_are_solved_within_one_percent) {
+  int tried = 0;
+  for (int seed = 0; seed < suite_cases (ODD_CASES); seed++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    tiny_case c;
+    solution s;
+    best_plan best;
+    if (tiny_make_odd ((uint64_t)seed, a, &c, &err)) {
+      ck_assert_msg (solved (&c, ODD_TICKS, a, &s), "seed %d: no plan", seed);
+      int64_t step_ns = s.plan->predicted.step_ns;
+      ck_assert_msg (best_search (&c, step_ns, ODD_TRIED, a, &best, &err), "%s", err.text);
+      ck_assert_msg (best.step_ns * 101 >= step_ns * 100, "seed %d: %lld ns, possible are %lld",
+                     seed, (long long)step_ns, (long long)best.step_ns);
+      ck_assert_int_ge (best.counted_ns, s.bound.lower_bound_ns);
+      tried++;
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (tried, suite_cases (ODD_CASES) / 10);
 }
 END_TEST
 
@@ -95,6 +118,7 @@ END_TEST
 
 int main (void) {
   const TTest *const tests[] = { no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones,
-                                 the_best_plan_is_one, NULL };
+                                 odd_steps_are_solved_within_one_percent, the_best_plan_is_one,
+                                 NULL };
   return suite_run ("solve beside all plans", tests, 600);
 }

@@ -81,7 +81,7 @@ bool search_keep (search *s);
 bool search_try (search *s, error *err) MUST_CHECK;
 /* From now on the best so many are kept besides. */
 bool search_keep_good (search *s, int32_t count, error *err) MUST_CHECK;
-/* What is wished of the candidate; in `a`. */
+/* The candidate's wishes, in `a`. */
 bool search_wishes (const candidate *c, arena *a, wish **out, int32_t *count,
                     error *err) MUST_CHECK;
 /* The trial with every usual timing of its copies in. */

@@ -202,7 +202,7 @@ static bool choose_gaps (choosing *c, int32_t at, int32_t i, bool apart, error *
   return ok;
 }
 
-/* What this round adds: some unit has more parts than in the round before. */
+/* This round adds it: some unit has more parts than in the round before. */
 static bool is_new (const choosing *c) {
   for (int32_t i = 0; i < c->n_units; i++)
     if (c->s->trial.of[c->order[i]] > c->had_parts)
