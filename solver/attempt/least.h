@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a step of few ops takes at least with some choice of what moves, whatever the order of its
+/* The least that a step of few ops takes with some choice of what moves, whatever the order of its
    copies: a quick bound, for a search that tries all choices. */
 #ifndef FERRY_SOLVER_ATTEMPT_LEAST_H
 #define FERRY_SOLVER_ATTEMPT_LEAST_H

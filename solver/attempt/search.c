@@ -279,7 +279,7 @@ static bool moves_alike (const candidate *a, const candidate *b) {
          memcmp (a->of, b->of, (size_t)a->layout->step.units.count * sizeof (int32_t)) == 0;
 }
 
-/* Of those that move the same the best. */
+/* Only the best of those that move the same. */
 static void keep_good (search *s) {
   int32_t at = 0, from = s->n_good;
   if (s->trial.step_ns == INT64_MAX)
