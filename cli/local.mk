@@ -62,6 +62,8 @@ ferry_SOURCES = \
   cli/inputs/effort.h \
   cli/inputs/executors.c \
   cli/inputs/executors.h \
+  cli/inputs/hosts.c \
+  cli/inputs/hosts.h \
   cli/inputs/inputs.c \
   cli/inputs/inputs.h \
   cli/inputs/planner.c \
@@ -79,6 +81,7 @@ ferry_SOURCES = \
   cli/inputs/zoo_options.c \
   cli/inputs/zoo_options.h \
   cli/list_devices.c \
+  cli/list_hosts.c \
   cli/main.c \
   cli/man.c \
   cli/plot.c \
@@ -121,6 +124,8 @@ ferry_SOURCES = \
   cli/service/worker.c \
   cli/simulate.c \
   cli/solve.c \
+  cli/solve_ranks.c \
+  cli/solve_ranks.h \
   cli/torch_path.c \
   cli/version.c \
   cli/whatif/cells.c \
@@ -137,6 +142,8 @@ ferry_SOURCES = \
   cli/whatif/pack.c \
   cli/whatif/pack.h \
   cli/whatif/pack_events.c \
+  cli/whatif/ranks.c \
+  cli/whatif/ranks.h \
   cli/whatif/whatif.c \
   cli/whatif/whatif.h
 ferry_LDADD = $(SERVER_LIBS) $(CORE_LIBS) $(SERVER_FOREIGN)

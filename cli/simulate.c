@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
 #include "cli/figures/pictures.h"
 #include "trace/check/check.h"
@@ -104,6 +105,95 @@ static bool print_json (call *c, const predicted *costs, int n, const noise_answ
   return call_print_json (c, &w);
 }
 
+/* ---- ranks on one host ---- */
+
+typedef struct rank_question {
+  gpu_host host;
+  device card;
+  int32_t ranks, pairs; /* rank r has pair r mod pairs */
+  sim_job jobs[HOST_MOST_CARDS];
+  predicted costs[HOST_MOST_CARDS];
+} rank_question;
+
+static bool read_ranks (call *c, rank_question *q) {
+  rewritten *rws = NEW (c->arena, HOST_MOST_CARDS, rewritten, &c->err);
+  q->pairs = c->n_operands / 2;
+  if (!rws || !host_ranks (c, &q->host, &q->card, &q->ranks))
+    return false;
+  if (!call_text (c, "ranks") && q->pairs > 1)
+    q->ranks = q->pairs;
+  if (q->pairs > q->ranks)
+    return error_set (&c->err, ERR_usage, "%d plans for %d ranks", q->pairs, q->ranks);
+  if (call_flag (c, "turns") || call_text (c, "noise"))
+    return error_set (&c->err, ERR_usage,
+                      "--turns and --noise are for one card: leave them out, or --host");
+  for (int32_t i = 0; i < q->ranks; i++)
+    if (i >= q->pairs)
+      q->jobs[i] = q->jobs[i % q->pairs];
+    else if (!read_job (c, i, &q->jobs[i], &rws[i]))
+      return false;
+  if (strcmp (q->jobs[0].plan->device.name, q->card.name) != 0)
+    call_note (c, "the plan is for a %s, and %s has cards of another kind, %s",
+               q->jobs[0].plan->device.name, q->host.name, q->card.name);
+  return true;
+}
+
+static int64_t pinned_bytes (const rank_question *q) {
+  int64_t sum = 0;
+  for (int32_t i = 0; i < q->ranks; i++)
+    sum += q->costs[i].host_peak_bytes;
+  return sum;
+}
+
+static bool print_ranks_json (call *c, const rank_question *q) {
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_object (&w);
+  json_add_text (&w, "host", q->host.name);
+  json_add_int (&w, "pinnable_bytes", q->host.pinned_bytes);
+  json_add_int (&w, "pinned_bytes", pinned_bytes (q));
+  json_put_key (&w, "ranks");
+  json_open_array (&w);
+  for (int32_t i = 0; i < q->ranks; i++)
+    predicted_write (&w, &q->costs[i]);
+  json_close_array (&w);
+  json_add_int (&w, "step_ns", q->costs[0].step_ns);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static void print_ranks (const call *c, const rank_question *q) {
+  char a[UNITS_TEXT], b[UNITS_TEXT];
+  for (int32_t i = 0; i < q->pairs; i++) {
+    if (q->pairs > 1) {
+      printf ("%s%s %s, on card", i ? "\n" : "", c->operands[2 * i], c->operands[2 * i + 1]);
+      for (int32_t r = i; r < q->ranks; r += q->pairs)
+        printf ("%s%d", r == i ? " " : ",", r);
+      puts ("");
+    }
+    print_costs (&q->costs[i]);
+  }
+  printf ("%s%d rank%s on %s pin %s of the %s that may be pinned\n", q->pairs > 1 ? "\n" : "",
+          q->ranks, q->ranks > 1 ? "s" : "", q->host.name, units_bytes (a, pinned_bytes (q)),
+          units_bytes (b, q->host.pinned_bytes));
+}
+
+static int run_ranks (call *c) {
+  rank_question q = { 0 };
+  timeline lines[HOST_MOST_CARDS];
+  sim_options o = { .host = &q.host, .timeline_arena = c->json ? NULL : c->arena };
+  if (!read_ranks (c, &q) || !simulate (q.jobs, q.ranks, &o, c->arena, q.costs, lines, &c->err) ||
+      (c->json && !print_ranks_json (c, &q)))
+    return call_failed (c);
+  if (c->json)
+    return EXIT_YES;
+  print_ranks (c, &q);
+  for (int32_t i = 0; i < q.pairs; i++)
+    if (putchar ('\n') < 0 || !picture_step (c, &q.jobs[i], &lines[i]))
+      return call_failed (c);
+  return EXIT_YES;
+}
+
 static int run (call *c) {
   sim_job jobs[MOST_JOBS];
   rewritten rws[MOST_JOBS];
@@ -114,6 +204,8 @@ static int run (call *c) {
     error_set (&c->err, ERR_usage, "each TRACE needs its PLAN");
     return call_failed (c);
   }
+  if (call_given (c, "host") || host_is_asked (c))
+    return run_ranks (c);
   for (int i = 0; i < n; i++)
     if (!read_job (c, i, &jobs[i], &rws[i]))
       return call_failed (c);
@@ -140,6 +232,10 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
+  { 0, "host", "NAME|FILE",
+    "each plan is a rank's on a card of this host: a name of `ferry hosts` or "
+    "a host file" },
+  OPTION_RANKS,
   { 't', "turns", NULL, "several jobs take turns, op by op, instead of sharing the speed" },
   { 0,
     "noise",
@@ -157,12 +253,15 @@ const cli_command command_simulate = {
   .operands = "TRACE PLAN [TRACE PLAN]...",
   .least = 2,
   .most = 2 * MOST_JOBS,
-  .about = "Runs a plan on the machine model until its steps repeat, and prints the time of a "
-           "step, its stalls, the memory on both sides and the bytes that cross the link, with a "
-           "picture of one step. A plan that `ferry check` refuses is refused here too.\n"
-           "Several traces with their plans share one card and its link.\n"
-           "With --noise the JSON is an object of two: `noise`, in millionths over compute, and "
-           "`predicted`.\n",
+  .about =
+      "Runs a plan on the machine model until its steps repeat, and prints the time of a "
+      "step, its stalls, the memory on both sides and the bytes that cross the link, with a "
+      "picture of one step. A plan that `ferry check` refuses is refused here too.\n"
+      "Several traces with their plans share one card and its link. With --host they are ranks of "
+      "one job: each has a card of its own, all share the host's links, and they keep together "
+      "from step to step. With --ranks the plans are dealt out in turn.\n"
+      "With --noise the JSON is an object of two: `noise`, in millionths over compute, and "
+      "`predicted`.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -9,6 +9,7 @@
 #include "cli/inputs/devices.h"
 #include "cli/inputs/effort.h"
 #include "cli/inputs/executors.h"
+#include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
 #include "cli/explain/closing.h"
 #include "cli/explain/policy.h"
@@ -17,6 +18,7 @@
 #include "cli/inputs/tunings.h"
 #include "cli/inputs/rewriting.h"
 #include "cli/remote/remote.h"
+#include "cli/solve_ranks.h"
 #include "solver/fleet/floor.h"
 #include "solver/solve.h"
 #include "trace/simulate/lost.h"
@@ -305,8 +307,7 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
   if (!device_needed (c, t, d))
     return false;
   r->host_bytes = d->host_bytes;
-  return policy_asked_budget (c, t, d, &r->budget_bytes) &&
-         call_quantity (c, "host", &r->host_bytes);
+  return policy_asked_budget (c, t, d, &r->budget_bytes) && device_host (c, d, &r->host_bytes);
 }
 
 /* Options of our own planner would be passed over in silence. */
@@ -425,6 +426,8 @@ static int run (call *c) {
     error_set (&c->err, ERR_usage, "solve needs a TRACE; see `ferry solve --help`");
     return call_failed (c);
   }
+  if (host_is_asked (c) && !name)
+    return solve_ranks (c);
   if (call_text (c, "server"))
     return solve_there (c, name);
   return name ? solve_by_policy (c, name) : solve_by_plan (c);
@@ -436,8 +439,8 @@ static const cli_option options[] = {
     "device memory that may be used, or a percentage of what the step needs with "
     "everything on the device; default: all that the device has to give",
     RANGE_AMOUNT },
-  { 0, "host", "SIZE", "host memory that may be used; default: all that the device file gives",
-    RANGE_SIZE },
+  OPTION_HOST_OR_MEMORY,
+  OPTION_RANKS,
   { 0, "reserve", "SIZE|%",
     "part of the budget to keep free; default: nothing where the trace is "
     "exact, 3 % where it is approximate, 5 % where only touches are known",

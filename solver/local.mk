@@ -4,6 +4,8 @@ libcore_a_SOURCES += \
   solver/again.c \
   solver/ask/ask.c \
   solver/ask/ask.h \
+  solver/ask/ranks.c \
+  solver/ask/ranks.h \
   solver/attempt/attempt.c \
   solver/attempt/attempt.h \
   solver/attempt/change.c \

@@ -175,6 +175,7 @@ check_PROGRAMS = \
   tests/test_policy_rules \
   tests/test_prove \
   tests/test_random \
+  tests/test_ranks \
   tests/test_real_et \
   tests/test_real_files \
   tests/test_real_kineto \
@@ -306,12 +307,14 @@ scripts_under_test = \
   tests/torch_pip.sh \
   tests/train.sh \
   tests/service_flood.sh \
-  tests/walk.sh
+  tests/walk.sh \
+  tests/ranks.sh
 
 EXTRA_DIST += \
   $(long_under_test) \
   $(rules_under_test) \
   $(scripts_under_test) \
+  tests/second/ranks.py \
   tests/torch/compile_claims.py \
   tests/torch/home_claims.py \
   tests/torch/inductor_claims.py \

@@ -35,7 +35,7 @@ operands() {
   import) echo chakra t.json ;;
   submit | advise | jobs) echo t.json --server "unix:$work/socket" ;;
   convert) echo t.json c.json ;;
-  demo | devices | link | doctor | man | completion | version) ;;
+  demo | devices | hosts | link | doctor | man | completion | version) ;;
   *) echo t.json ;;
   esac
 }

@@ -43,8 +43,8 @@ advised() {
 }
 with_server() { ! "$ferry" advise plain 2>&1 | grep -q without-server; }
 all() {
-  answers version && answers devices && answers zoo --list && answers demo && answers info net.json && answers info guess.json -b 100MiB && answers info net.json -d v100 &&
-    answers solve net.json -b 60% --limit 20000 && answers solve net.json && answers solve net.json -b 20MiB && answers solve alex.json -b 70% --recompute auto --limit 20000 &&
+  answers version && answers devices && answers hosts && answers zoo --list && answers demo && answers info net.json && answers info guess.json -b 100MiB && answers info net.json -d v100 &&
+    answers solve net.json -b 60% --limit 20000 && answers solve net.json && answers solve net.json -b 60% --limit 20000 --host hgx-h100 --ranks 4 && answers simulate net.json plan.json --host gb300-x4 --ranks 2 && answers solve net.json -b 20MiB && answers solve alex.json -b 70% --recompute auto --limit 20000 &&
     answers solve net.json -b 60% --noise 10% --limit 20000 && answers solve net.json -b 60% --same-places --limit 20000 && answers solve net.json -b 60% --swap-only --dump x.lp --limit 1000 &&
     answers solve net.json -p g10 -b 80% && answers solve net.json -p lru -b 10% && answers solve --policy list && answers prove net.json plan.json && answers prove small.json plan.json && answers explain net.json plan.json &&
     answers explain alex.json both.json && answers compare net.json -b 20MiB,60% --limit 1000 --policies ferry,ferry-all,lru,g10 && answers check net.json plan.json &&
@@ -52,7 +52,7 @@ all() {
     answers curve net.json -b 20MiB,50%,100% --limit 1000 && answers min-memory alex.json --limit 10 --sections off && answers min-memory alex.json -s 0% --limit 1 --host 1MiB &&
     answers max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64 --most 256 && answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --sections off --compare &&
     answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --sections off --leave alex@5s && answers pack alex.json small.json -d v100 -b 1MiB --points 3 --limit 10 --sections off && answers whatif net.json -d v100,p100 -b 20MiB,60% --limit 1000 &&
-    answers import net.txt && answers convert net.json -o plain.json && answers convert plan.json -f packed -o packed.json && answers rewrite net.json plan.json -o rewritten.json &&
+    answers whatif net.json --host hgx-h100 --ranks 1,4 -b 60% --limit 1000 && answers import net.txt && answers convert net.json -o plain.json && answers convert plan.json -f packed -o packed.json && answers rewrite net.json plan.json -o rewritten.json &&
     answers export net.json plan.json --chrome steps.json && answers export net.json plan.json --walk walk.json && answers man solve && answers completion && answers torch-path && answers doctor && answers doctor net.json plan.json &&
     answers link && answers replay small.json small.plan && answers replay small.json small.plan --compute real --steps 2 --compare &&
     { ! with_server || advised; }

@@ -102,7 +102,7 @@ def spoil(document, path, value):
 
 def main(schemas, folders):
     validators, passed, failed = {}, 0, 0
-    for name in ("trace", "device", "plan"):
+    for name in ("trace", "device", "host", "plan"):
         schema = load(os.path.join(schemas, name + ".schema.json"))
         Draft202012Validator.check_schema(schema)
         validators["ferry-%s/1" % name] = Draft202012Validator(schema)

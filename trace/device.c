@@ -70,6 +70,15 @@ static bool known_numbers (const json *j, const number *n, const read_options *o
   return json_known (j, keys, o->strict, o->log, err);
 }
 
+bool device_read_link (const json *j, const read_options *o, device_link *out, error *err) {
+  if (!json_want_object (j, err) || !known_numbers (j, link_numbers, o, err) ||
+      !read_numbers (j, link_numbers, out, err))
+    return false;
+  if (!out->both_bytes_per_s)
+    out->both_bytes_per_s = out->d2h_bytes_per_s + out->h2d_bytes_per_s;
+  return true;
+}
+
 bool device_validate (const device *d, error *err) {
   if (d->granule_bytes % 512)
     return error_at (err, ERR_input, "/granule_bytes", "%lld is not a multiple of 512",
@@ -95,12 +104,8 @@ bool device_read (const json *j, const read_options *o, arena *a, device *out, e
   text = "";
   if (!json_known (j, device_keys, o->strict, o->log, err) || !json_get_text (&name, &text, err) ||
       !(out->name = arena_string (a, text, err)) || !read_numbers (j, device_numbers, out, err) ||
-      !json_need (j, "link", &link, err) || !json_want_object (&link, err) ||
-      !known_numbers (&link, link_numbers, o, err) ||
-      !read_numbers (&link, link_numbers, &out->link, err))
+      !json_need (j, "link", &link, err) || !device_read_link (&link, o, &out->link, err))
     return false;
-  if (!out->link.both_bytes_per_s)
-    out->link.both_bytes_per_s = out->link.d2h_bytes_per_s + out->link.h2d_bytes_per_s;
   json roofline = json_member (j, "roofline");
   out->has_roofline = !json_is_absent (&roofline);
   out->roofline.efficiency_ppm = 1000000;
@@ -135,18 +140,22 @@ bool device_load (const char *path, const read_options *o, arena *a, device *out
   return ok;
 }
 
+void device_write_link (json_writer *w, const device_link *l) {
+  json_put_key (w, "link");
+  json_open_object (w);
+  json_add_int (w, "both_bytes_per_s", l->both_bytes_per_s);
+  json_add_int (w, "copy_ns", l->copy_ns);
+  json_add_int (w, "d2h_bytes_per_s", l->d2h_bytes_per_s);
+  json_add_int (w, "h2d_bytes_per_s", l->h2d_bytes_per_s);
+  json_close_object (w);
+}
+
 void device_write (json_writer *w, const device *d) {
   json_open_object (w);
   json_add_text (w, "format", DEVICE_FORMAT);
   json_add_int (w, "granule_bytes", d->granule_bytes);
   json_add_int (w, "host_bytes", d->host_bytes);
-  json_put_key (w, "link");
-  json_open_object (w);
-  json_add_int (w, "both_bytes_per_s", d->link.both_bytes_per_s);
-  json_add_int (w, "copy_ns", d->link.copy_ns);
-  json_add_int (w, "d2h_bytes_per_s", d->link.d2h_bytes_per_s);
-  json_add_int (w, "h2d_bytes_per_s", d->link.h2d_bytes_per_s);
-  json_close_object (w);
+  device_write_link (w, &d->link);
   json_add_int (w, "memory_bytes", d->memory_bytes);
   json_add_text (w, "name", d->name);
   json_add_int (w, "reserved_bytes", d->reserved_bytes);

@@ -49,6 +49,11 @@ bool device_validate (const device *d, error *err) MUST_CHECK;
 void device_write (json_writer *w, const device *d);
 bool device_store (const device *d, const char *path, error *err) MUST_CHECK;
 
+/* The member `link`, which host files have too. */
+bool device_read_link (const json *j, const read_options *o, device_link *out,
+                       error *err) MUST_CHECK;
+void device_write_link (json_writer *w, const device_link *l);
+
 link_rates device_rates (const device_link *link, int64_t share_ppm);
 
 #endif

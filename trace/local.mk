@@ -38,6 +38,10 @@ libcore_a_SOURCES += \
   trace/files/trace_write.c \
   trace/files/trace_write_columns.c \
   trace/files/trace_write_inner.h \
+  trace/host.c \
+  trace/host.h \
+  trace/host_rates.c \
+  trace/host_rates.h \
   trace/import/chakra/chakra.c \
   trace/import/chakra/chakra.h \
   trace/import/chakra/streams.c \

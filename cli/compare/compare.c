@@ -8,6 +8,7 @@
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/executors.h"
 #include "cli/inputs/effort.h"
+#include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/jobs.h"
@@ -162,8 +163,8 @@ static const cli_option options[] = {
     "many "
     "as there are processors",
     { UNITS_COUNT, 1, MOST_BUDGETS } },
-  { 0, "host", "SIZE", "host memory that may be used; default: all that the device file gives",
-    RANGE_SIZE },
+  OPTION_HOST_OR_MEMORY,
+  OPTION_RANKS,
   OPTION_TSV,
   OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,

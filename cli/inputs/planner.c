@@ -168,26 +168,44 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   return out;
 }
 
-bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) {
+static void begin (call *c, planner *p) {
   stopping_begin (c);
   p->call = c;
   c->going.best_ns = c->going.bound_ns = 0;
   p->ask.options.stats = &p->stats;
   p->ask.options.stop = stop;
   p->ask.options.stop_context = p;
-  bool ok = ask_solve (t, &p->ask, a, out, &c->err);
+}
+
+static bool end (call *c, planner *p, bool ok) {
   p->interrupted |= stopping_asked (c);
   call_clear_line (c);
   if (!ok && (c->err.code == ERR_infeasible || c->err.code == ERR_limit) && p->interrupted) {
     c->err = (error){ 0 };
     return error_set (&c->err, ERR_interrupted, "stopped before a plan was found");
   }
-  if (!ok)
-    return false;
-  certificate *made = &out->plan->certificate;
-  if (made->limit_met)
-    made->limit_met = p->interrupted                             ? "interrupted"
-                      : strcmp (made->limit_met, "stopped") == 0 ? "seconds"
-                                                                 : made->limit_met;
-  return (out->plan->made_by = made_by (p, a, &c->err));
+  return ok;
+}
+
+static bool finish (call *c, const planner *p, plan *made, arena *a) {
+  certificate *x = &made->certificate;
+  if (x->limit_met)
+    x->limit_met = p->interrupted                          ? "interrupted"
+                   : strcmp (x->limit_met, "stopped") == 0 ? "seconds"
+                                                           : x->limit_met;
+  return (made->made_by = made_by (p, a, &c->err));
+}
+
+bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) {
+  begin (c, p);
+  return end (c, p, ask_solve (t, &p->ask, a, out, &c->err)) && finish (c, p, out->plan, a);
+}
+
+bool planner_ranks (call *c, planner *p, const trace *t, const ranks_question *r, arena *a,
+                    ranks_answer *out) {
+  begin (c, p);
+  bool ok = end (c, p, ranks_solve (t, r, &p->ask, a, out, &c->err));
+  for (int32_t i = 0; ok && i < out->n_plans; i++)
+    ok = finish (c, p, out->plans[i].found.plan, a);
+  return ok;
 }

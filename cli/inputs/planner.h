@@ -5,7 +5,7 @@
 #define FERRY_CLI_INPUTS_PLANNER_H
 
 #include "cli/call/call.h"
-#include "solver/ask/ask.h"
+#include "solver/ask/ranks.h"
 #include "solver/options/allowed.h"
 
 typedef struct planner {
@@ -27,6 +27,9 @@ bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
 /* An interrupt stops it and keeps what was found; a second one ends the program. The plan says
    which limit was met and by what it was made. */
 bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) MUST_CHECK;
+/* The same for ranks. */
+bool planner_ranks (call *c, planner *p, const trace *t, const ranks_question *r, arena *a,
+                    ranks_answer *out) MUST_CHECK;
 
 int64_t planner_now_ns (void);
 

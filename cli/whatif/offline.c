@@ -39,7 +39,8 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
                           .progress = offline_progress,
                           .context = c };
   stopping_begin (c);
-  return (d ? device_host (c, d, &out->host_bytes) : call_quantity (c, "host", &out->host_bytes)) &&
+  return (d ? device_host (c, d, &out->host_bytes)
+            : host_asked (c) || call_quantity (c, "host", &out->host_bytes)) &&
          effort_read (c, LEVEL_QUICK, &out->limit_ticks, &out->level) &&
          rewriting_read (c, t, &out->allowed) && placement_read (c, &out->placement) &&
          executor_places (c, t, &out->same_places, &out->placement) && offline_threads (c, out);

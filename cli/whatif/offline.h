@@ -6,12 +6,11 @@
 #include <stdio.h>
 
 #include "cli/inputs/effort.h"
+#include "cli/inputs/hosts.h"
 #include "cli/inputs/rewriting.h"
 #include "solver/fleet/curve.h"
 
 /* clang-format off */
-#define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; default: all that the " \
-  "device file gives", RANGE_SIZE }
 #define OPTION_THREADS { 'j', "jobs", "N", "threads that plan side by side, to the same answer; " \
   "default: as many as there are processors", { UNITS_COUNT, 1, 256 } }
 /* clang-format on */

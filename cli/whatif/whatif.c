@@ -11,10 +11,12 @@
 #include "base/order.h"
 #include "base/units.h"
 #include "cli/inputs/executors.h"
+#include "cli/inputs/hosts.h"
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
+#include "cli/whatif/ranks.h"
 #include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 
@@ -218,6 +220,8 @@ static int run (call *c) {
   const char **assumed, *folder = call_text (c, "merge");
   whatif_row *rows;
   int32_t n = 0;
+  if (host_is_asked (c))
+    return whatif_ranks (c);
   if (!folder && c->n_operands == 0)
     error_set (&c->err, ERR_usage, "whatif needs a TRACE, or --merge DIR");
   if (call_text (c, "output") && !call_text (c, "array") &&
@@ -255,7 +259,9 @@ static const cli_option options[] = {
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
   { 'o', "output", "FILE|FOLDER",
     "the answer as JSON goes to this file; with --array, to one in this folder" },
-  OPTION_HOST,
+  OPTION_HOST_OR_MEMORY,
+  { 0, "ranks", "N,...", "on so many cards of --host at once; default: on all of them",
+    { UNITS_COUNT, 1, HOST_MOST_CARDS } },
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,
   OPTION_FOR,
@@ -279,6 +285,8 @@ const cli_command command_whatif = {
       "`ferry zoo` is built again; in others, ops that say what they calculate are scaled by "
       "the ratio of the two cards' rooflines, and the rest as memory or as arithmetic, whichever "
       "their bytes suggest. What was assumed is said on standard error, and in the JSON.\n"
+      "With --host NAME the rows are numbers of ranks, each planned as `ferry solve` does for a "
+      "host.\n"
       "A big grid is split over machines by the same command with --array K/N, one K each, and "
       "joined by --merge; the answer is that of one run, to the byte.\n",
   .options = options,

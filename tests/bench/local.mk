@@ -120,6 +120,7 @@ measured: all $(BENCHES)
 soak: all $(SOAKS)
 	@$(AM_TESTS_ENVIRONMENT) list='$(SOAKS) $(LONG_TESTS)'; $(run_each)
 	@$(AM_TESTS_ENVIRONMENT) SECOND_STEPS=500 bash $(srcdir)/tests/second.sh
+	@$(AM_TESTS_ENVIRONMENT) FERRY_CASES=3000 bash $(srcdir)/tests/ranks.sh
 papers: all $(PAPERS)
 	@$(AM_TESTS_ENVIRONMENT) bash $(srcdir)/tests/bench/papers/collect.sh $(PAPERS)
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/order.h"
+#include "trace/host_rates.h"
 
 #define LAST_NS ((int64_t)1 << 62)
 #define NANO 1000000000
@@ -21,11 +22,18 @@ typedef struct engine {
 typedef struct loop {
   sim_run *r;
   int64_t now_ns;
-  engine out, in;
+  int32_t n_cards;
   int32_t running, ran;       /* ops now, and when the shares were dealt last */
   bool shares_changed, asked; /* a lane's op set changed; `until` is to be asked */
+  bool flows_changed;         /* the set of engines that carry */
   bool outs_held;
+  engine engines[HOST_MOST_CARDS][COPY_WAYS];
 } loop;
+
+/* Ops have their card's whole speed: nobody else's run on it at the same time. */
+static bool is_alone (const sim_run *r) {
+  return r->n_lanes == 1 || r->host || r->turns;
+}
 
 /* ---- states ---- */
 
@@ -50,11 +58,15 @@ static void note (loop *l, sim_lane *lane, int32_t step, int kind, int end, int3
   lane->states[step].weights += weight;
 }
 
-bool sim_same_state (const sim_lane *lane, int32_t a, int32_t b) {
+bool sim_same_state (const sim_run *r, int32_t a, int32_t b) {
   assert (a >= 0 && b >= 0);
-  const sim_state *x = &lane->states[a], *y = &lane->states[b];
-  return x->sum - x->weights * (wide)lane->starts_ns[a] ==
-         y->sum - y->weights * (wide)lane->starts_ns[b];
+  const int64_t *starts_ns = r->lanes[0].starts_ns;
+  for (int32_t i = 0; i < r->n_lanes; i++) {
+    const sim_state *x = &r->lanes[i].states[a], *y = &r->lanes[i].states[b];
+    if (x->sum - x->weights * (wide)starts_ns[a] != y->sum - y->weights * (wide)starts_ns[b])
+      return false;
+  }
+  return true;
 }
 
 static void record (loop *l, const sim_lane *lane, int32_t step, span *rows, int32_t row,
@@ -80,9 +92,18 @@ static void count_steps (loop *l, sim_lane *lane) {
 
 /* ---- ops ---- */
 
+/* Ranks begin a step when the last of them has ended the one before. */
+static bool step_may_start (const sim_run *r, int32_t step) {
+  for (int32_t i = 0; i < r->n_lanes; i++)
+    if (r->lanes[i].op_step < step)
+      return false;
+  return true;
+}
+
 static bool op_may_start (const loop *l, const sim_lane *lane) {
   const sim_op *o = &lane->ops[lane->op];
   return l->now_ns >= lane->gap_end_ns &&
+         (!l->r->host || lane->op > 0 || step_may_start (l->r, lane->op_step)) &&
          (o->ins == INT32_MIN || lane->ins_done >= (int64_t)lane->op_step * lane->n_ins + o->ins) &&
          (o->outs == INT32_MIN ||
           lane->outs_done >= (int64_t)lane->op_step * lane->n_outs + o->outs);
@@ -100,7 +121,7 @@ static void op_start (loop *l, sim_lane *lane) {
   lane->running = true;
   lane->op_ready_ns = -1;
   lane->op_from_ns = l->now_ns;
-  if (l->r->n_lanes == 1 || l->r->turns || o->ns == 0)
+  if (is_alone (l->r) || o->ns == 0)
     lane->op_end_ns = l->now_ns + o->ns;
   else {
     lane->op_work = (wide)o->ns * NANO;
@@ -171,7 +192,7 @@ static void ops_share (loop *l) {
   int32_t ran = l->ran;
   l->ran = l->running;
   l->shares_changed = false;
-  if (l->r->n_lanes == 1 || l->r->turns || !l->running)
+  if (is_alone (l->r) || !l->running)
     return;
   wide before = ran ? (wide)(NANO / ran) : 0, now = (wide)(NANO / l->running);
   for (int32_t i = 0; i < l->r->n_lanes; i++) {
@@ -192,10 +213,12 @@ static bool copy_may_start (const sim_lane *lane, const sim_copy *c, int32_t ste
 }
 
 /* The head, of those that may start, that could first. */
-static int32_t copy_choose (loop *l, const engine *e, bool out) {
-  int32_t best = -1;
+static int32_t copy_choose (loop *l, int32_t card, copy_way way) {
+  const engine *e = &l->engines[card][way];
+  bool out = way == WAY_out;
+  int32_t best = -1, end = l->r->host ? card + 1 : l->r->n_lanes;
   int64_t best_ns = NEVER_NS;
-  for (int32_t i = 0; i < l->r->n_lanes; i++) {
+  for (int32_t i = card; i < end; i++) {
     sim_lane *lane = &l->r->lanes[i];
     if (e->lane == i)
       continue; /* its head is on its way */
@@ -215,8 +238,10 @@ static int32_t copy_choose (loop *l, const engine *e, bool out) {
   return best;
 }
 
-static void copy_start (loop *l, engine *e, bool out) {
-  int32_t i = copy_choose (l, e, out);
+static void copy_start (loop *l, int32_t card, copy_way way) {
+  engine *e = &l->engines[card][way];
+  bool out = way == WAY_out;
+  int32_t i = copy_choose (l, card, way);
   if (e->lane >= 0 || i < 0 || (out && l->outs_held))
     return;
   sim_lane *lane = &l->r->lanes[i];
@@ -235,7 +260,9 @@ static void copy_start (loop *l, engine *e, bool out) {
     lane->in_ready_ns = -1;
 }
 
-static bool copy_end (loop *l, engine *e, bool out) {
+static bool copy_end (loop *l, int32_t card, copy_way way) {
+  engine *e = &l->engines[card][way];
+  bool out = way == WAY_out;
   if (e->lane < 0 || !e->carries || e->end_ns > l->now_ns)
     return false;
   sim_lane *lane = &l->r->lanes[e->lane];
@@ -246,6 +273,7 @@ static bool copy_end (loop *l, engine *e, bool out) {
     record (l, lane, step, out ? l->r->record->outs : l->r->record->ins, c->move, true);
   e->lane = -1;
   e->carries = false;
+  l->flows_changed = true;
   if (out) {
     lane->outs_done++;
     if (++lane->out == lane->n_outs) {
@@ -279,21 +307,42 @@ static bool engine_rate (loop *l, engine *e, int64_t rate) {
   return true;
 }
 
+static bool carry_alone (loop *l) {
+  engine *out = &l->engines[0][WAY_out], *in = &l->engines[0][WAY_in];
+  bool both = out->carries && in->carries;
+  const link_rates *rates = &l->r->rates;
+  return engine_rate (l, out, both ? rates->out_both : rates->out_alone) &&
+         engine_rate (l, in, both ? rates->in_both : rates->in_alone);
+}
+
+static bool carry_together (loop *l) {
+  host_flows flows = { 0 };
+  for (int32_t card = 0; card < l->n_cards; card++)
+    for (int way = 0; way < COPY_WAYS; way++)
+      flows.carries[way] |= (uint64_t)l->engines[card][way].carries << card;
+  host_rates (l->r->host, &l->r->rates, &flows);
+  for (int32_t card = 0; card < l->n_cards; card++)
+    for (int way = 0; way < COPY_WAYS; way++)
+      if (!engine_rate (l, &l->engines[card][way], flows.rate[way][card]))
+        return false;
+  return true;
+}
+
 static bool copies_carry (loop *l) {
-  engine *engines[] = { &l->out, &l->in };
-  for (int i = 0; i < 2; i++) {
-    engine *e = engines[i];
-    if (e->lane >= 0 && !e->carries && e->latency_end_ns <= l->now_ns) {
-      e->carries = true;
+  for (int32_t card = 0; card < l->n_cards; card++)
+    for (int way = 0; way < COPY_WAYS; way++) {
+      engine *e = &l->engines[card][way];
+      if (e->lane < 0 || e->carries || e->latency_end_ns > l->now_ns)
+        continue;
+      e->carries = l->flows_changed = true;
       e->rate = 0;
       e->from_ns = l->now_ns;
       e->end_ns = NEVER_NS;
     }
-  }
-  bool both = l->out.carries && l->in.carries;
-  const link_rates *rates = &l->r->rates;
-  return engine_rate (l, &l->out, both ? rates->out_both : rates->out_alone) &&
-         engine_rate (l, &l->in, both ? rates->in_both : rates->in_alone);
+  if (!l->flows_changed)
+    return true;
+  l->flows_changed = false;
+  return l->r->host ? carry_together (l) : carry_alone (l);
 }
 
 /* ---- time ---- */
@@ -303,7 +352,10 @@ static int64_t engine_next (const engine *e) {
 }
 
 static int64_t next_event (const loop *l) {
-  int64_t next = min_of (engine_next (&l->out), engine_next (&l->in));
+  int64_t next = NEVER_NS;
+  for (int32_t card = 0; card < l->n_cards; card++)
+    next = min_of (next, min_of (engine_next (&l->engines[card][WAY_out]),
+                                 engine_next (&l->engines[card][WAY_in])));
   for (int32_t i = 0; i < l->r->n_lanes; i++) {
     const sim_lane *lane = &l->r->lanes[i];
     if (lane->running)
@@ -319,16 +371,21 @@ static int64_t next_event (const loop *l) {
 static bool instant (loop *l) {
   bool any;
   do {
-    any = copy_end (l, &l->out, true);
-    any |= copy_end (l, &l->in, false);
+    any = false;
+    for (int32_t card = 0; card < l->n_cards; card++) {
+      any |= copy_end (l, card, WAY_out);
+      any |= copy_end (l, card, WAY_in);
+    }
     any |= ops_advance (l);
   } while (any && !l->asked);
   if (any)
     return true;
   if (l->shares_changed)
     ops_share (l);
-  copy_start (l, &l->out, true);
-  copy_start (l, &l->in, false);
+  for (int32_t card = 0; card < l->n_cards; card++) {
+    copy_start (l, card, WAY_out);
+    copy_start (l, card, WAY_in);
+  }
   return copies_carry (l);
 }
 
@@ -350,8 +407,9 @@ static void reset_lanes (loop *l) {
 
 bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context), void *context,
                     error *err) {
-  loop l = { .r = r, .outs_held = r->laden };
-  l.out.lane = l.in.lane = -1;
+  loop l = { .r = r, .n_cards = r->host ? r->n_lanes : 1, .outs_held = r->laden };
+  for (int32_t card = 0; card < l.n_cards; card++)
+    l.engines[card][WAY_out].lane = l.engines[card][WAY_in].lane = -1;
   reset_lanes (&l);
   for (;;) {
     if (!instant (&l))

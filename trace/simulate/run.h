@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The event loop of the machine model: jobs, their three queues, two engines.  Steps count from
-   0; what of step -1 an item waits for has happened. Used by simulate.c only. */
+/* The event loop of the machine model: jobs, their three queues, two engines a card.  Steps count
+   from 0; what of step -1 an item waits for has happened. Used by simulate.c only. */
 #ifndef FERRY_TRACE_SIMULATE_RUN_H
 #define FERRY_TRACE_SIMULATE_RUN_H
 
+#include "trace/host.h"
 #include "trace/simulate/simulate.h"
 
 enum { SIM_STEPS = 32, SIM_JOB_STEPS = 33, SIM_NO_STEP = -1 };
@@ -52,7 +53,8 @@ typedef struct sim_record { /* one step of one lane, absolute times */
 typedef struct sim_run {
   sim_lane *lanes;
   int32_t n_lanes;
-  link_rates rates;
+  const gpu_host *host; /* each lane is a rank on a card of it; NULL: all are on one card */
+  link_rates rates;     /* of one card's link */
   int64_t copy_ns;
   bool turns, laden;
   const sim_record *record; /* or NULL */
@@ -64,7 +66,7 @@ typedef struct sim_run {
 bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context), void *context,
                     error *err) MUST_CHECK;
 
-/* Have two steps of a lane the same times relative to their starts? */
-bool sim_same_state (const sim_lane *lane, int32_t a, int32_t b);
+/* Have two steps the same times, relative to the start of the first lane's op 0? */
+bool sim_same_state (const sim_run *r, int32_t a, int32_t b);
 
 #endif

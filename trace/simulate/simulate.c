@@ -144,7 +144,7 @@ static bool fill_lane (const sim_job *job, arena *a, sim_lane *lane, error *err)
   return true;
 }
 
-/* ---- the steady state of one job ---- */
+/* ---- the steady state of one job, or of ranks that keep together ---- */
 
 typedef struct steady {
   int32_t looked;      /* steps whose state has been compared */
@@ -153,10 +153,12 @@ typedef struct steady {
 
 static bool settled_or_over (const sim_run *r, void *context) {
   steady *s = context;
-  const sim_lane *lane = &r->lanes[0];
-  for (; s->looked < lane->steps_done && s->looked < SIM_STEPS; s->looked++)
+  int32_t done = SIM_STEPS;
+  for (int32_t i = 0; i < r->n_lanes; i++)
+    done = r->lanes[i].steps_done < done ? r->lanes[i].steps_done : done;
+  for (; s->looked < done; s->looked++)
     for (int32_t i = 0; i < s->looked; i++)
-      if (sim_same_state (lane, i, s->looked)) {
+      if (sim_same_state (r, i, s->looked)) {
         s->first = i;
         s->last = s->looked;
         return true;
@@ -213,8 +215,8 @@ static bool draw (sim_run *r, const sim_job *job, int32_t lane, int32_t step, ar
          timeline_finish (job, &u, starts[step], starts[step + 1] - starts[step], a, out, err);
 }
 
-static bool one_job (sim_run *r, const sim_job *job, const sim_options *o, predicted *out,
-                     timeline *drawn, error *err) {
+static bool keep_together (sim_run *r, const sim_job *jobs, const sim_options *o, predicted *out,
+                           timeline *drawn, error *err) {
   int32_t step = 0, laden_step = 0;
   bool laden = false;
   if (!run_once (r, &out->step_ns, &out->settled, &step, err))
@@ -231,7 +233,34 @@ static bool one_job (sim_run *r, const sim_job *job, const sim_options *o, predi
     }
   }
   r->laden = laden;
-  return !o->timeline_arena || draw (r, job, 0, step, o->timeline_arena, drawn, err);
+  for (int32_t i = 0; i < r->n_lanes; i++) {
+    out[i].step_ns = out->step_ns;
+    out[i].settled = out->settled;
+    if (o->timeline_arena && !draw (r, &jobs[i], i, step, o->timeline_arena, &drawn[i], err))
+      return false;
+  }
+  return true;
+}
+
+/* The host has a card and pinned memory for each rank. */
+static bool ranks_fit (const gpu_host *h, const sim_job *jobs, int32_t n, const predicted *out,
+                       error *err) {
+  char a[UNITS_TEXT], b[UNITS_TEXT];
+  __int128 pinned = 0;
+  if (n > h->n_cards)
+    return error_set (err, ERR_usage, "%d ranks on %s: it has %d cards", n, h->name, h->n_cards);
+  for (int32_t i = 0; i < n; i++) {
+    pinned += out[i].host_peak_bytes;
+    if (strcmp (jobs[i].plan->device.name, jobs->plan->device.name) != 0)
+      return error_set (err, ERR_input, "rank %d is planned for device %s, rank 0 for %s", i,
+                        jobs[i].plan->device.name, jobs->plan->device.name);
+  }
+  return pinned <= h->pinned_bytes ||
+         error_set (err, ERR_infeasible,
+                    "%d ranks pin %s together, of %s at most %s may be pinned: give fewer ranks or "
+                    "a larger budget",
+                    n, units_bytes (a, pinned > INT64_MAX ? INT64_MAX : (int64_t)pinned), h->name,
+                    units_bytes (b, h->pinned_bytes));
 }
 
 /* ---- several jobs ---- */
@@ -325,17 +354,21 @@ bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, 
   assert (n_jobs >= 1 && (!o->timeline_arena || timelines));
   arena_mark mark = arena_here (scratch);
   const device *d = &jobs[0].plan->device;
+  const device_link *link = o->host ? &o->host->link : &d->link;
+  bool one = n_jobs == 1 && !o->host;
   sim_run r = { .n_lanes = n_jobs,
-                .rates = device_rates (&d->link, n_jobs == 1 ? d->share_ppm : 1000000),
-                .copy_ns = d->link.copy_ns,
+                .host = o->host,
+                .rates = device_rates (link, one ? d->share_ppm : 1000000),
+                .copy_ns = link->copy_ns,
                 .turns = o->turns };
   r.lanes = NEW (scratch, n_jobs, sim_lane, err);
   bool ok = r.lanes;
   for (int32_t i = 0; ok && i < n_jobs; i++)
     ok = fill_lane (&jobs[i], scratch, &r.lanes[i], err) &&
          static_figures (&jobs[i], &r.lanes[i], &out[i], err);
-  ok = ok && (n_jobs == 1 ? one_job (&r, jobs, o, out, timelines, err)
-                          : many_jobs (&r, jobs, o, out, timelines, err));
+  ok = ok && (!o->host || ranks_fit (o->host, jobs, n_jobs, out, err));
+  ok = ok && (one || o->host ? keep_together (&r, jobs, o, out, timelines, err)
+                             : many_jobs (&r, jobs, o, out, timelines, err));
   for (int32_t i = 0; ok && i < n_jobs; i++)
     out[i].stall_ns = out[i].step_ns - out[i].compute_ns;
   if (o->events)

@@ -5,6 +5,7 @@
 #ifndef FERRY_TRACE_SIMULATE_SIMULATE_H
 #define FERRY_TRACE_SIMULATE_SIMULATE_H
 
+#include "trace/host.h"
 #include "trace/plan.h"
 #include "trace/rewrite/rewrite.h"
 
@@ -39,12 +40,14 @@ typedef struct sim_job {
 
 typedef struct sim_options {
   bool turns;            /* several jobs: take turns op by op instead of sharing the speed */
+  const gpu_host *host;  /* job i is the rank on its card i; NULL: all jobs are on one card */
   arena *timeline_arena; /* NULL: no timeline */
   int64_t *events;       /* counted up where not NULL: starts and ends of ops and copies */
   int64_t most_events;   /* of several jobs; 0: 2^28, which take half a minute */
 } sim_options;
 
-/* jobs[i] to out[i]; timelines[i] where options ask for them. One job is the ordinary case. */
+/* jobs[i] to out[i]; timelines[i] where options ask for them. One job is the ordinary case. Ranks
+   that pin more of a host than may be pinned are ERR_infeasible. */
 bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, arena *scratch,
                predicted *out, timeline *timelines, error *err) MUST_CHECK;
 

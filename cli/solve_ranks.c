@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/solve_ranks.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/explain/closing.h"
+#include "cli/inputs/executors.h"
+#include "cli/inputs/hosts.h"
+#include "cli/inputs/inputs.h"
+#include "cli/inputs/planner.h"
+#include "cli/inputs/rewriting.h"
+#include "trace/check/check.h"
+
+typedef struct rank_plans {
+  const trace *trace;
+  gpu_host host;
+  ranks_question asked;
+  planner planner;
+  allowed allowed;
+  ranks_answer answer;
+} rank_plans;
+
+/* ---- the question ---- */
+
+static bool refuse (call *c) {
+  static const char *const others[] = { "server", "html", "dump", "policy-opt", "noise" };
+  const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
+  for (size_t i = 0; i < sizeof others / sizeof *others && !found; i++)
+    found = call_text (c, others[i]) ? others[i] : NULL;
+  const char *executor = call_text (c, "for");
+  if (!found && executor && strcmp (executor, "replay") != 0)
+    found = "for";
+  return !found || error_set (&c->err, ERR_usage,
+                              "--%s is not for ranks: leave it out, or --host NAME", found);
+}
+
+static bool read_question (call *c, rank_plans *q) {
+  device card;
+  trace *t = refuse (c) ? call_trace (c, c->operands[0]) : NULL;
+  bool quiet = c->quiet;
+  q->trace = t;
+  q->asked.host = &q->host;
+  if (!t || !host_ranks (c, &q->host, &card, &q->asked.ranks))
+    return false;
+  c->quiet = true; /* the answer says which rates are left for a rank */
+  bool ok = planner_read (c, t, &q->planner);
+  c->quiet = quiet;
+  q->planner.ask.device.link = card.link;
+  q->allowed = allowed_of (&q->planner.ask.options);
+  return ok;
+}
+
+/* ---- plans to files ---- */
+
+/* The best way's plans, each once, in the order of ranks; -1 behind the last. */
+static int32_t plans_of (const rank_plans *q, int32_t used[HOST_MOST_CARDS + 1]) {
+  const ranks_way *best = &q->answer.ways[q->answer.best];
+  int32_t n = 0;
+  for (int32_t r = 0; r < q->asked.ranks; r++) {
+    int32_t i = 0;
+    while (i < n && used[i] != best->plan_of[r])
+      i++;
+    if (i == n)
+      used[n++] = best->plan_of[r];
+  }
+  return n;
+}
+
+/* FILE for the first, FILE with .1, .2 before its ending for the others. */
+static const char *path_of (call *c, const char *output, int32_t i) {
+  const char *name = strrchr (output, '/'), *dot = strchr (name ? name + 1 : output, '.');
+  if (i == 0)
+    return output;
+  int before = dot ? (int)(dot - output) : (int)strlen (output);
+  return arena_format (c->arena, &c->err, "%.*s.%d%s", before, output, i, dot ? dot : "");
+}
+
+static bool store (call *c, const rank_plans *q) {
+  const char *output = call_text (c, "output");
+  int32_t used[HOST_MOST_CARDS + 1], n = output ? plans_of (q, used) : 0;
+  if (n > 1 && call_is_stdout (output))
+    return error_set (&c->err, ERR_usage,
+                      "these ranks have %d plans: give -o FILE instead of standard output", n);
+  for (int32_t i = 0; i < n; i++) {
+    const char *path = path_of (c, output, i);
+    if (!path || !plan_store (q->answer.plans[used[i]].found.plan, path, false, &c->err))
+      return false;
+  }
+  return true;
+}
+
+/* ---- the answer ---- */
+
+static void put_way (json_writer *w, const rank_plans *q, const ranks_way *way) {
+  json_open_object (w);
+  json_add_text (w, "name", ranks_kinds[way->kind]);
+  json_put_key (w, "plans");
+  json_open_array (w);
+  for (int32_t r = 0; r < q->asked.ranks; r++)
+    json_put_int (w, way->plan_of[r]);
+  json_close_array (w);
+  json_add_bool (w, "settled", way->settled);
+  json_add_int (w, "step_ns", way->step_ns);
+  json_close_object (w);
+}
+
+static void put_rank_plan (json_writer *w, const ranks_plan *p) {
+  const plan *made = p->found.plan;
+  certificate shown = made->certificate;
+  shown.proof = NULL;
+  json_open_object (w);
+  json_put_key (w, "certificate");
+  certificate_write (w, &shown);
+  device_write_link (w, &p->link);
+  json_add_int (w, "moves", made->n_moves);
+  json_put_key (w, "predicted");
+  predicted_write (w, &made->predicted);
+  json_close_object (w);
+}
+
+static bool print_json (call *c, const rank_plans *q) {
+  const ranks_answer *x = &q->answer;
+  const predicted *one = &x->of->predicted;
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_object (&w);
+  json_put_key (&w, "allowed");
+  allowed_write (&w, &q->allowed);
+  json_add_int (&w, "baseline_ns", one->baseline_ns);
+  json_add_int (&w, "best", x->best);
+  json_add_text (&w, "bound_by_group", x->by_group);
+  json_add_int (&w, "budget_bytes", q->planner.ask.asked_bytes);
+  json_add_bool (&w, "fits", true);
+  json_add_text (&w, "host", q->host.name);
+  json_add_int (&w, "lower_bound_ns", x->lower_bound_ns);
+  json_add_int (&w, "pinnable_bytes", q->host.pinned_bytes);
+  json_add_int (&w, "pinned_bytes", x->pinned_bytes);
+  json_put_key (&w, "plans");
+  json_open_array (&w);
+  for (int32_t i = 0; i < x->n_plans; i++)
+    put_rank_plan (&w, &x->plans[i]);
+  json_close_array (&w);
+  json_add_int (&w, "ranks", q->asked.ranks);
+  json_add_int (&w, "same_lower_bound_ns",
+                x->same_bound_ns > x->lower_bound_ns ? x->same_bound_ns : x->lower_bound_ns);
+  json_add_int (&w, "step_ns", x->ways[x->best].step_ns);
+  json_put_key (&w, "ways");
+  json_open_array (&w);
+  for (int32_t i = 0; i < x->n_ways; i++)
+    put_way (&w, q, &x->ways[i]);
+  json_close_array (&w);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static const char *const kinds_say[RANKS_KINDS] = {
+  [RANKS_alone] = "the plan for one card alone",
+  [RANKS_both] = "for the rates that are left while all ranks copy both ways",
+  [RANKS_one_way] = "for the rates that are left while all ranks copy one way",
+  [RANKS_between] = "for rates between those of one card alone and of all both ways",
+  [RANKS_turns] = "odd ranks have another plan than even ones",
+};
+
+static void tell_ways (FILE *to, const rank_plans *q) {
+  const ranks_answer *x = &q->answer;
+  char step[UNITS_TEXT], out[UNITS_TEXT], in[UNITS_TEXT];
+  for (int32_t i = 0; i < x->n_ways; i++) {
+    const ranks_way *way = &x->ways[i];
+    const device_link *l = &x->plans[way->plan_of[0]].link;
+    fprintf (to, "%-9s %10s  %s%s", ranks_kinds[way->kind], units_time (step, way->step_ns),
+             kinds_say[way->kind], way->settled ? "" : "; an estimate");
+    if (way->kind != RANKS_turns)
+      fprintf (to, ": %s out, %s in", units_rate (out, l->d2h_bytes_per_s),
+               units_rate (in, l->h2d_bytes_per_s));
+    fputs (i == x->best ? "; taken\n" : "\n", to);
+  }
+}
+
+static void tell_bounds (FILE *to, const ranks_answer *x) {
+  char ns[UNITS_TEXT], covers[COVER_TEXT];
+  if (x->by_group)
+    fprintf (to,
+             "%-9s %10s  what has to come in again through %s; it covers all plans that only "
+             "swap, whatever their ranks do\n",
+             "bound", units_time (ns, x->lower_bound_ns), x->by_group);
+  else
+    fprintf (to, "%-9s %10s  by %s, of a rank that has its link to itself; it covers %s\n", "bound",
+             units_time (ns, x->lower_bound_ns), x->of->certificate.bound_by,
+             closing_covers (x->of, covers));
+  if (x->same_bound_ns > x->lower_bound_ns)
+    fprintf (to, "%-9s %10s  if all ranks have the same plan\n", "",
+             units_time (ns, x->same_bound_ns));
+}
+
+/* The last line is the answer. */
+static bool tell (FILE *to, call *c, const rank_plans *q) {
+  char a[UNITS_TEXT], b[UNITS_TEXT], d[UNITS_TEXT];
+  const ranks_answer *x = &q->answer;
+  const ranks_way *best = &x->ways[x->best];
+  const predicted *p = &x->plans[best->plan_of[0]].found.plan->predicted;
+  const char *with = allowed_text (&q->allowed, c->arena, &c->err);
+  int32_t used[HOST_MOST_CARDS + 1], n = plans_of (q, used);
+  double slower = 100.0 * (double)best->step_ns / (double)p->baseline_ns - 100;
+  if (!with)
+    return false;
+  fprintf (to, "%-9s %10d  on %s, each on a card of its own, a %s\n", "ranks", q->asked.ranks,
+           q->host.name, q->planner.ask.device.name);
+  fprintf (to, "%-9s %10s  %s\n", "allowed", "", with);
+  tell_ways (to, q);
+  tell_bounds (to, x);
+  fprintf (to, "%-9s %10s  of %s a rank, and %s of the host\n", "device",
+           units_bytes (a, p->peak_bytes), units_bytes (b, q->planner.ask.asked_bytes),
+           units_bytes (d, p->host_peak_bytes));
+  fprintf (to, "%-9s %10s  of %s that may be pinned, by all ranks\n", "pinned",
+           units_bytes (a, x->pinned_bytes), units_bytes (b, q->host.pinned_bytes));
+  fprintf (to, "\n%s a step on %d rank%s, %+.1f %% beside %s without a plan, ",
+           units_time (a, best->step_ns), q->asked.ranks, q->asked.ranks > 1 ? "s" : "", slower,
+           units_time (b, p->baseline_ns));
+  fprintf (to, "by %d plan%s; at most %.2f %% above the bound\n", n, n > 1 ? "s" : "",
+           closing_gap (best->step_ns, x->lower_bound_ns));
+  return true;
+}
+
+int solve_ranks (call *c) {
+  rank_plans *q = NEW (c->arena, 1, rank_plans, &c->err);
+  const char *output = call_text (c, "output");
+  FILE *to = call_is_stdout (output) ? stderr : stdout;
+  if (!q || !read_question (c, q) ||
+      !planner_ranks (c, &q->planner, q->trace, &q->asked, c->arena, &q->answer) || !store (c, q) ||
+      !(c->json ? print_json (c, q) : tell (to, c, q)))
+    return call_failed (c);
+  if (!c->json)
+    call_tell_doubt (to, c, q->trace);
+  return EXIT_YES;
+}

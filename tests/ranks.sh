@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Hosts and ranks: host files are read and refused, a second simulator of ranks agrees to the nanosecond
+# (FERRY_CASES says on how many), and plans for a host are no slower there than those for one card.
+. "$(dirname "$0")/rules/common.bash"
+scratch
+command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
+export PYTHONDONTWRITEBYTECODE=1
+"$ferry" zoo -q vgg16 --batch 64 --width-divisor 4 --image 64 --classes 10 -d v100 -o net.json || exit 1
+
+# Four v100 behind one link that carries what one of them could.
+host() { # EDIT: a line of Python that changes h
+  python3 - "$1" <<'END'
+import json, sys
+rate = { "d2h_bytes_per_s": 13 * 10**9, "h2d_bytes_per_s": 13 * 10**9 }
+h = { "format": "ferry-host/1", "name": "four", "device": "v100", "cards": 4, "host_bytes": 2**36, "pinned_bytes": 2**35,
+      "groups": [ { "name": "switch", "kind": "switch", "cards": [0, 1, 2, 3], **rate, "both": { k: v // 2 for k, v in rate.items () } } ] }
+exec (sys.argv[1])
+json.dump (h, open ("h.json", "w"))
+END
+}
+
+second() {
+  "$builddir/tests/test_ranks" 1 "${FERRY_CASES:-300}" | python3 "$srcdir/tests/second/ranks.py" >said || { cat said; return 1; }
+}
+planted() { # a simulator that is wrong is found out
+  "$builddir/tests/test_ranks" 1 40 | sed 's/"step_ns":/&1/' | python3 "$srcdir/tests/second/ranks.py" >/dev/null && return 1
+  return 0
+}
+listed() {
+  "$ferry" hosts >names && [ "$(wc -l <names)" = "$(ls "$srcdir"/data/hosts/*.json | wc -l)" ] && grep -qx hgx-h100 names &&
+    "$ferry" hosts -v | grep -q 'cpu 0 .*180 GB/s.*136 GB/s; cards 0,1,2,3' && "$ferry" hosts --json | python3 -m json.tool >/dev/null
+}
+refused() {
+  local line edit text
+  while IFS='|' read -r edit text; do
+    host "$edit"
+    "$ferry" solve net.json --host ./h.json -q >out 2>said && { echo "taken: $edit"; continue; }
+    [ "$(wc -l <said)" = 1 ] && grep -qF -- "$text" said || { echo "$edit"; cat said; }
+  done <<'END'
+h["format"] = "ferry-host/2"|/format: `ferry-host/2` is not a host that this version reads
+del h["format"]|`format` is missing
+del h["device"]|`device` is missing
+h["device"] = "v1000"|there is no device `v1000`
+h["cards"] = 0|/cards: 0 is not between 1 and 64
+h["cards"] = 3|/groups/0/cards/3: 3 is not between 0 and 2
+h["pinned_bytes"] = 2**37|/pinned_bytes:
+h["groups"][0]["cards"] = []|/groups/0/cards: a group needs a card
+h["groups"][0]["cards"] = [1, 1]|/groups/0/cards/1: card 1 is named twice
+h["groups"][0]["kind"] = "bus"|/groups/0/kind: `bus` is not one of
+h["groups"][0]["both"]["h2d_bytes_per_s"] = 14 * 10**9|/groups/0/both/h2d_bytes_per_s:
+del h["groups"][0]["d2h_bytes_per_s"]|`d2h_bytes_per_s` is missing
+h["groups"] = h["groups"] * 65|65 groups are more than 64
+h["link"] = { "d2h_bytes_per_s": 1 }|/link
+END
+}
+says() { # TEXT COMMAND...: fails with one line that has it
+  local text=$1
+  shift
+  "$@" >out 2>said && return 1
+  [ "$(wc -l <said)" = 1 ] && grep -qF -- "$text" said || { cat said; return 1; }
+}
+options() {
+  host ''
+  says 'give --host NAME' "$ferry" solve net.json --ranks 2 -q && says 'four has 4 cards' "$ferry" solve net.json --host ./h.json --ranks 5 -q &&
+    says 'did you mean `hgx-h100`?' "$ferry" solve net.json --host hgx-h10 -q && says '--server is not for ranks' "$ferry" solve net.json --host ./h.json --server x -q &&
+    says '--turns and --noise are for one card' "$ferry" simulate net.json net.json --host ./h.json --turns
+}
+figure() { python3 -c 'import json, sys; d = json.load (open (sys.argv[1])); print (eval (sys.argv[2]))' "$1" "$2"; }
+
+planned() {
+  host ''
+  "$ferry" solve -q net.json -b 60% --swap-only -o one.json >/dev/null && "$ferry" simulate net.json one.json --host ./h.json --ranks 4 --json >one.ranks &&
+    "$ferry" solve -q net.json -b 60% --swap-only --host ./h.json --ranks 4 -o all.json --json >all || return 1
+  local alone taken bound again
+  alone=$(figure one.ranks 'd["step_ns"]') taken=$(figure all 'd["step_ns"]') bound=$(figure all 'd["lower_bound_ns"]')
+  [ "$alone" = "$(figure all 'd["ways"][0]["step_ns"]')" ] || { echo "the plan for one card: $alone by simulate"; return 1; }
+  [ "$taken" -lt "$alone" ] && [ "$bound" -le "$taken" ] || { echo "bound $bound, taken $taken, alone $alone"; return 1; }
+  if [ -e all.1.json ]; then "$ferry" simulate net.json all.json net.json all.1.json --host ./h.json --ranks 4 --json; else "$ferry" simulate net.json all.json --host ./h.json --ranks 4 --json; fi >again
+  again=$(figure again 'd["step_ns"]')
+  [ "$again" = "$taken" ] || { echo "solve says $taken, simulate of its plans $again"; return 1; }
+  "$ferry" check net.json all.json >/dev/null
+}
+one_rank() { # alone on its host, a rank is a job alone
+  host 'h["groups"] = []'
+  "$ferry" solve -q net.json -b 60% -o one.json --json >one && "$ferry" solve -q net.json -b 60% --host ./h.json --ranks 1 -o rank.json --json >rank &&
+    [ "$(figure one 'd["predicted"]["step_ns"]')" = "$(figure rank 'd["step_ns"]')" ]
+}
+pinned() { # plans of other hosts are held to what this one lets be pinned
+  host ''
+  "$ferry" solve -q net.json -b 60% --swap-only -o one.json >/dev/null && host 'h["pinned_bytes"] = 2**20' &&
+    says '4 ranks pin ' "$ferry" simulate net.json one.json --host ./h.json &&
+    says 'each of 4 ranks may pin 256 KiB, of 1.00 MiB on four' "$ferry" solve -q net.json -b 60% --swap-only --host ./h.json
+}
+whole_host() { # what is planned for one rank has the rates that are left
+  host ''
+  "$ferry" curve -q net.json -b 60% --swap-only --host ./h.json --ranks 4 --json >shared && "$ferry" curve -q net.json -b 60% --swap-only --json >alone &&
+    [ "$(figure shared 'd["points"][0]["predicted"]["step_ns"]')" -gt "$(figure alone 'd["points"][0]["predicted"]["step_ns"]')" ] &&
+    "$ferry" min-memory -q net.json --swap-only --host ./h.json >/dev/null
+}
+
+claim "a second simulator of ranks agrees to the nanosecond" second
+claim "it sees a figure that is wrong" planted
+claim "hosts are listed" listed
+claim "wrong host files are refused with their place" refused
+claim "options that do not fit are refused" options
+claim "a host's plan is faster there than the plan for one card, and simulated alike" planned
+claim "one rank alone is a job alone" one_rank
+claim "what ranks pin is held against the host" pinned
+claim "curves for ranks have the rates that are left" whole_host
+finish

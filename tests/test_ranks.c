@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Ranks on one host. With FIRST COUNT FOLDER: random ranks on random hosts, each as one line of
+   JSON with what the simulator says of them, for tests/second/ranks.py. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "solver/ask/ranks.h"
+#include "solver/fleet/floor.h"
+#include "tests/random_case.h"
+#include "tests/suite.h"
+#include "trace/check/check.h"
+#include "trace/host_rates.h"
+#include "trace/simulate/simulate.h"
+
+enum { MOST_RANKS = 4 };
+
+/* Of the trace as it stands: tests/ref_rewrite is the second implementation of the rest. */
+#define FEATURES (CASE_EVERYTHING & ~(CASE_SECTIONS | CASE_RECOMPUTE | CASE_GROUPS))
+
+static host_group random_group (random_state *r, int32_t n_cards, const device_link *link) {
+  host_group g = { .name = "group", .kind = HOST_switch };
+  int64_t alone[COPY_WAYS] = { link->d2h_bytes_per_s, link->h2d_bytes_per_s };
+  g.cards = (uint64_t)random_between (r, 1, (1 << n_cards) - 1);
+  int64_t n = __builtin_popcountll (g.cards);
+  for (int way = 0; way < COPY_WAYS; way++) {
+    g.one_way[way] =
+        random_between (r, alone[way] / 4 + DEVICE_LEAST_RATE, n * alone[way] + DEVICE_LEAST_RATE);
+    g.both[way] = random_between (r, DEVICE_LEAST_RATE, g.one_way[way]);
+  }
+  return g;
+}
+
+static bool random_host (random_state *r, const device *d, int32_t ranks, arena *a, gpu_host *h,
+                         error *err) {
+  *h = (gpu_host){ .name = "made", .source = "", .device = d->name, .link = d->link };
+  h->has_link = true;
+  h->n_cards = ranks + (int32_t)random_between (r, 0, 1);
+  h->n_groups = (int32_t)random_between (r, 0, 3);
+  h->host_bytes = h->pinned_bytes = MOST_BYTES;
+  h->groups = NEW (a, h->n_groups, host_group, err);
+  for (int32_t i = 0; h->groups && i < h->n_groups; i++)
+    h->groups[i] = random_group (r, h->n_cards, &d->link);
+  return h->groups;
+}
+
+/* Legal plans of random traces; equal ones now and then, as ranks mostly are. */
+static bool random_jobs (random_state *r, int32_t ranks, random_case *cases, sim_job *jobs,
+                         arena *a) {
+  bool equal = random_chance (r, 400000);
+  for (int32_t i = 0; i < ranks; i++) {
+    case_options o = { .seed = random_next (r), .features = FEATURES, .places = CASE_SHARED };
+    error err = { 0 };
+    cases[i] = cases[0];
+    if ((i == 0 || !equal) && (!random_case_make (&o, a, &cases[i], &err) ||
+                               !check_plan (cases[i].trace, cases[i].plan, a, NULL, &err)))
+      return false;
+    cases[i].plan->device.name = "made";
+    jobs[i] = (sim_job){ cases[i].trace, &cases[i].rewritten, cases[i].plan };
+  }
+  return true;
+}
+
+/* The files go to standard output as they are: what comes before them has to be there. */
+static bool print_jobs (const sim_job *jobs, int32_t n, error *err) {
+  bool ok = true;
+  for (int32_t i = 0; ok && i < n; i++) {
+    printf ("%s{\"plan\":", i ? "," : "\"jobs\":[");
+    fflush (stdout);
+    ok = plan_store (jobs[i].plan, "-", false, err);
+    printf (",\"trace\":");
+    fflush (stdout);
+    ok = ok && trace_store (jobs[i].original, "-", TRACE_PLAIN, err);
+    printf ("}");
+  }
+  printf ("]");
+  return ok;
+}
+
+static void put_spans (json_writer *w, const char *key, const span *at, int32_t n) {
+  json_put_key (w, key);
+  json_open_array (w);
+  for (int32_t i = 0; i < n; i++) {
+    json_put_int (w, at[i].start_ns);
+    json_put_int (w, at[i].end_ns);
+  }
+  json_close_array (w);
+}
+
+static bool print_answer (const gpu_host *h, const sim_job *jobs, const timeline *lines, int32_t n,
+                          error *err) {
+  json_writer w;
+  bytes text = { 0 };
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_put_key (&w, "host");
+  host_write (&w, h);
+  json_put_key (&w, "lines");
+  json_open_array (&w);
+  for (int32_t i = 0; i < n; i++) {
+    json_open_object (&w);
+    put_spans (&w, "ins", lines[i].ins, jobs[i].plan->n_moves);
+    put_spans (&w, "ops", lines[i].ops, jobs[i].original->n_ops);
+    put_spans (&w, "outs", lines[i].outs, jobs[i].plan->n_moves);
+    json_add_int (&w, "step", lines[i].step);
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  json_close_object (&w);
+  bool ok = json_finish (&w, &text, err);
+  if (ok)
+    printf ("\"answer\":%.*s,", (int)text.size, text.data);
+  bytes_free (&text);
+  return ok;
+}
+
+/* 1: a case was printed; 0: this seed makes no legal ranks; -1: something is wrong. */
+static int one_case (uint64_t seed, arena *a, error *err) {
+  random_state r = random_seed (seed);
+  int32_t ranks = (int32_t)random_between (&r, 1, MOST_RANKS);
+  random_case cases[MOST_RANKS];
+  sim_job jobs[MOST_RANKS];
+  predicted costs[MOST_RANKS];
+  timeline lines[MOST_RANKS];
+  gpu_host h;
+  if (!random_jobs (&r, ranks, cases, jobs, a))
+    return 0;
+  sim_options o = { .host = &h, .timeline_arena = a };
+  if (!random_host (&r, &cases[0].plan->device, ranks, a, &h, err) ||
+      !simulate (jobs, ranks, &o, a, costs, lines, err))
+    return -1;
+  printf ("{\"seed\":%llu,\"settled\":%s,\"step_ns\":%lld,", (unsigned long long)seed,
+          costs[0].settled ? "true" : "false", (long long)costs[0].step_ns);
+  if (!print_answer (&h, jobs, lines, ranks, err) || !print_jobs (jobs, ranks, err))
+    return -1;
+  puts ("}");
+  return 1;
+}
+
+static int print_cases (uint64_t seed, long count) {
+  for (long made = 0; made < count; seed++) {
+    error err = { 0 };
+    arena *a = arena_new (0);
+    int one = a ? one_case (seed, a, &err) : -1;
+    arena_free (a);
+    if (one < 0) {
+      fprintf (stderr, "seed %llu: %s %s\n", (unsigned long long)seed, err.where, err.text);
+      return 1;
+    }
+    made += one;
+  }
+  return 0;
+}
+
+/* ---- claims ---- */
+
+START_TEST (one_rank_on_a_host_without_groups_is_one_job) {
+  for (int seed = 1; seed <= suite_cases (300); seed++) {
+    arena *a = arena_new (0);
+    case_options o = { .seed = (uint64_t)seed,
+                       .features = CASE_EVERYTHING & ~CASE_SHARE_PPM,
+                       .places = CASE_SHARED };
+    random_case c;
+    error err = { 0 };
+    predicted alone, ranked;
+    if (random_case_make (&o, a, &c, &err) && check_plan (c.trace, c.plan, a, NULL, &err)) {
+      gpu_host h = { .name = "made", .n_cards = 1, .pinned_bytes = MOST_BYTES };
+      h.link = c.plan->device.link;
+      sim_job job = { c.trace, &c.rewritten, c.plan };
+      sim_options on_host = { .host = &h };
+      ck_assert (simulate (&job, 1, NULL, a, &alone, NULL, &err));
+      ck_assert_msg (simulate (&job, 1, &on_host, a, &ranked, NULL, &err), "%s", err.text);
+      ck_assert_mem_eq (&alone, &ranked, sizeof alone);
+    }
+    arena_free (a);
+  }
+}
+END_TEST
+
+/* What the doc works out by hand. */
+START_TEST (rates_are_those_worked_out_by_hand) {
+  enum { G = 1000000000 };
+  host_group group = { .cards = 3, .one_way = { 8LL * G, 8LL * G }, .both = { 5LL * G, 4LL * G } };
+  gpu_host h = { .n_cards = 2, .n_groups = 1, .groups = &group };
+  link_rates link = { 5LL * G, 5LL * G, 5LL * G, 5LL * G };
+  static const struct {
+    uint64_t carries[COPY_WAYS];
+    int64_t tenths[COPY_WAYS][2];
+  } rows[] = {
+    { { 3, 0 }, { { 40, 40 }, { 0, 0 } } },
+    { { 3, 2 }, { { 25, 25 }, { 0, 40 } } },
+    { { 1, 2 }, { { 50, 0 }, { 0, 40 } } },
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    host_flows f = { .carries = { rows[i].carries[WAY_out], rows[i].carries[WAY_in] } };
+    host_rates (&h, &link, &f);
+    for (int way = 0; way < COPY_WAYS; way++)
+      for (int card = 0; card < 2; card++)
+        ck_assert_int_eq (f.rate[way][card], rows[i].tenths[way][card] * (G / 10));
+  }
+}
+END_TEST
+
+static int64_t sum_of (const host_flows *f, copy_way way, uint64_t cards) {
+  int64_t sum = 0;
+  for (cards &= f->carries[way]; cards; cards &= cards - 1)
+    sum += f->rate[way][__builtin_ctzll (cards)];
+  return sum;
+}
+
+/* Every copy has what its link gives, or is in a group that has nothing left to give. */
+START_TEST (no_group_carries_more_than_it_can_and_none_wastes) {
+  random_state r = random_seed (7);
+  device_link l = { 50000000000, 60000000000, 80000000000, 0 };
+  link_rates link = device_rates (&l, 1000000);
+  for (int i = 0; i < suite_cases (2000); i++) {
+    host_group groups[3];
+    gpu_host h = { .n_cards = 6, .n_groups = (int32_t)random_between (&r, 0, 3), .groups = groups };
+    host_flows f = { .carries = { (uint64_t)random_between (&r, 0, 63),
+                                  (uint64_t)random_between (&r, 0, 63) } };
+    for (int g = 0; g < h.n_groups; g++)
+      groups[g] = random_group (&r, 6, &l);
+    host_rates (&h, &link, &f);
+    for (int g = 0; g < h.n_groups; g++) {
+      int64_t out = sum_of (&f, WAY_out, groups[g].cards);
+      int64_t in = sum_of (&f, WAY_in, groups[g].cards);
+      ck_assert_int_le (out, groups[g].one_way[WAY_out]);
+      ck_assert_int_le (in, groups[g].one_way[WAY_in]);
+      if (out && in)
+        ck_assert_int_le (out + in, groups[g].both[WAY_out] + groups[g].both[WAY_in]);
+    }
+    for (int card = 0; card < 6; card++) {
+      bool both = f.carries[WAY_out] & f.carries[WAY_in] & 1u << card;
+      int64_t own = both ? link.out_both : link.out_alone;
+      bool in_full = h.n_groups > 0;
+      ck_assert_int_le (f.rate[WAY_out][card], own);
+      if (f.carries[WAY_out] >> card & 1 && !in_full)
+        ck_assert_int_eq (f.rate[WAY_out][card], own);
+    }
+  }
+}
+END_TEST
+
+static gpu_host narrow_host (const device *d, host_group *group, int32_t cards) {
+  gpu_host h = { .name = "made", .device = d->name, .n_cards = cards, .n_groups = 1 };
+  h.link = d->link;
+  h.host_bytes = h.pinned_bytes = (int64_t)1 << 40;
+  *group = (host_group){ .name = "cpu", .cards = ((uint64_t)1 << cards) - 1 };
+  for (int way = 0; way < COPY_WAYS; way++) {
+    group->one_way[way] = d->link.d2h_bytes_per_s * cards / 2;
+    group->both[way] = d->link.d2h_bytes_per_s * cards / 4;
+  }
+  h.groups = group;
+  return h;
+}
+
+START_TEST (no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card) {
+  int gained = 0;
+  for (int seed = 1; seed <= 12; seed++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    random_case c;
+    case_options made = { .seed = (uint64_t)seed, .features = CASE_GAPS, .most_ops = 9 };
+    ck_assert (random_case_make (&made, a, &c, &err));
+    device d = c.plan->device;
+    host_group group;
+    gpu_host h = narrow_host (&d, &group, 4);
+    ranks_question r = { &h, 1 + seed % 4 };
+    ask q = ask_default (c.trace, &d);
+    allowed_into (&(allowed)SWAPS_ALONE, &q.options);
+    q.options.order = ORDER_AS_IS;
+    q.options.host_bytes = h.pinned_bytes;
+    q.reserve_ppm = 0;
+    ranks_answer out;
+    memory_floor f;
+    ck_assert_msg (floor_of (c.trace, &d, a, &f, &err), "%s", err.text);
+    bool ok = ask_budget (&q, f.bytes, &err) && ranks_solve (c.trace, &r, &q, a, &out, &err);
+    if (ok) {
+      for (int i = 0; i < out.n_ways; i++)
+        ck_assert_int_ge (out.ways[i].step_ns, out.lower_bound_ns);
+      for (int i = 0; i < out.n_ways && out.ways[i].kind != RANKS_turns; i++)
+        ck_assert_int_ge (out.ways[i].step_ns, out.same_bound_ns);
+      ck_assert_int_le (out.ways[out.best].step_ns, out.ways[0].step_ns);
+      gained++;
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (gained, 6);
+}
+END_TEST
+
+int main (int argc, char **argv) {
+  if (argc == 3)
+    return print_cases (strtoull (argv[1], NULL, 10), strtol (argv[2], NULL, 10));
+  const TTest *const tests[] = {
+    one_rank_on_a_host_without_groups_is_one_job,
+    rates_are_those_worked_out_by_hand,
+    no_group_carries_more_than_it_can_and_none_wastes,
+    no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card,
+    NULL,
+  };
+  return suite_run ("ranks", tests, 60);
+}
