@@ -20,7 +20,7 @@ typedef struct rank_row {
 } rank_row;
 
 typedef struct rank_rows {
-  trace *trace;
+  const trace *trace;
   gpu_host host;
   device card;
   curve_options options;
@@ -59,7 +59,7 @@ static bool refuse_others (call *c) {
 static bool read_question (call *c, rank_rows *q) {
   int64_t floor_bytes, peak_bytes;
   if (!refuse_others (c) || !host_open (c, &q->host, &q->card) || !read_numbers (c, q) ||
-      !(q->trace = offline_trace (c, c->operands[0])) ||
+      !(q->trace = offline_trace (c, c->operands[0], NULL)) ||
       !offline_options (c, q->trace, &q->card, &q->options) ||
       !curve_range (q->trace, &q->card, c->arena, &floor_bytes, &peak_bytes, &c->err) ||
       !policy_asked_budgets (c, &q->card, curve_gross (&q->options, peak_bytes), MOST, q->budgets,
