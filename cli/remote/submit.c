@@ -2,6 +2,7 @@
 /* `ferry submit`: a trace, and a question about it, for a server. */
 #include "config.h"
 
+#include "base/order.h"
 #include "cli/remote/remote.h"
 
 #ifdef HAVE_SERVER
@@ -9,15 +10,17 @@
 #include <string.h>
 
 #include "server/client/client.h"
+#include "server/protocol/kinds.h"
 
-/* In the order of the option's words: whatever is asked of a trace. */
-static const char *const kinds[] = { "schedules",   "curves",  "min-memory",
-                                     "comparisons", "what-if", NULL };
+/* In the order of the option's words: whatever may be asked. */
+static const char *const kinds[] = { "schedules", "curves",      "min-memory", "max-batch",
+                                     "packs",     "comparisons", "what-if",    NULL };
+enum { MOST_JOBS = 10, MOST_FILES = 2 };
 
 /* The question, read before anything is sent. */
 typedef struct wanted {
-  const char *kind;    /* or NULL */
-  const char *members; /* of --with, with the brace that ends them */
+  const job_kind *kind; /* or NULL */
+  const char *members;  /* of --with, with the brace that ends them */
 } wanted;
 
 static bool read_with (call *c, const char *with, const char **out) {
@@ -34,6 +37,16 @@ static bool read_with (call *c, const char *with, const char **out) {
   return (*out = arena_format (c->arena, &c->err, "%s%s", before, text + 1));
 }
 
+static bool has_files (call *c, const job_kind *k) {
+  if (k && k->operand == OPERAND_NETWORK)
+    return c->n_operands == 0 ||
+           error_set (&c->err, ERR_usage, "%s asks about a network, which --with names: no FILE",
+                      k->name);
+  int most = k && k->operand == OPERAND_JOBS ? MOST_JOBS : MOST_FILES;
+  return (c->n_operands > 0 && c->n_operands <= most) ||
+         error_set (&c->err, ERR_usage, "1 to %d files are needed", most);
+}
+
 static bool read_wanted (call *c, wanted *out) {
   const char *with = call_text (c, "with"), *fingerprint = call_text (c, "fingerprint");
   int which = 0;
@@ -42,9 +55,10 @@ static bool read_wanted (call *c, wanted *out) {
       (fingerprint && !remote_fingerprint (c, fingerprint)))
     return false;
   if (call_text (c, "kind"))
-    out->kind = kinds[which];
-  return out->kind || !with ||
-         error_set (&c->err, ERR_usage, "--with says more of a question: give its --kind too");
+    out->kind = kind_named (kinds[which]);
+  return (out->kind || !with ||
+          error_set (&c->err, ERR_usage, "--with says more of a question: give its --kind too")) &&
+         has_files (c, out->kind);
 }
 
 static int answer_text (call *c, const char *key, const char *text) {
@@ -81,14 +95,65 @@ static int wait_for (call *c, client *it, const char *job) {
   return c->err.code ? call_failed (c) : exit_status;
 }
 
-static int submit (call *c, client *it, const wanted *w) {
-  char id[65], job[256];
+static const char *file_of (const char *path) {
+  const char *slash = strrchr (path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static bool same_name (const char *a, const char *b) {
+  return strcspn (a, ".") == strcspn (b, ".") && strncmp (a, b, strcspn (a, ".")) == 0;
+}
+
+/* The name of a job of a pack: that of its file, without folders and endings; a second one of the
+   same name has its number too. */
+static const char *job_name (call *c, int i) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  const char *from = file_of (c->operands[i]);
+  bool again = false;
+  for (int k = 0; k < i; k++)
+    again |= same_name (from, file_of (c->operands[k]));
+  int n = (int)min_of (56, (int64_t)strcspn (from, "."));
+  char *name = again ? arena_format (c->arena, &c->err, "%.*s.%d", n, from, i + 1)
+                     : arena_format (c->arena, &c->err, "%.*s", n, from);
+  for (char *at = name; at && *at; at++)
+    if (!strchr (plain, *at) || (at == name && (*at == '.' || *at == '-')))
+      *at = '_';
+  return name && *name ? name : name ? "job" : NULL;
+}
+
+/* Jobs that share cards: a file each. */
+static const char *ask_pack (call *c, client *it, const wanted *w) {
+  const char *all = "";
+  for (int i = 0; all && i < c->n_operands; i++) {
+    char id[65];
+    const char *name = job_name (c, i);
+    if (!name || !client_upload (it, c->operands + i, 1, call_text (c, "fingerprint"), id, &c->err))
+      return NULL;
+    all = arena_format (c->arena, &c->err, "%s%s{\"name\":\"%s\",\"trace\":\"%s\"}", all,
+                        i ? "," : "", name, id);
+  }
+  return all ? arena_format (c->arena, &c->err, "{\"jobs\":[%s]%s", all, w->members) : NULL;
+}
+
+/* Uploads what the question is about; NULL: *err. */
+static const char *ask (call *c, client *it, const wanted *w, char id[65]) {
+  if (w->kind && w->kind->operand == OPERAND_JOBS)
+    return ask_pack (c, it, w);
+  if (w->kind && w->kind->operand == OPERAND_NETWORK)
+    return arena_format (c->arena, &c->err, "{%s", w->members + (*w->members == ','));
   if (!client_upload (it, c->operands, c->n_operands, call_text (c, "fingerprint"), id, &c->err))
+    return NULL;
+  return arena_format (c->arena, &c->err, "{\"trace\":\"%s\"%s", id, w->members);
+}
+
+static int submit (call *c, client *it, const wanted *w) {
+  char id[65] = "", job[256];
+  const char *request = ask (c, it, w, id);
+  if (!request)
     return call_failed (c);
   if (!w->kind)
     return answer_text (c, "trace", id);
-  const char *request = arena_format (c->arena, &c->err, "{\"trace\":\"%s\"%s", id, w->members);
-  if (!request || !client_submit (it, w->kind, request, job, &c->err))
+  if (!client_submit (it, w->kind->name, request, job, &c->err))
     return call_failed (c);
   return call_flag (c, "wait") ? wait_for (c, it, job) : answer_text (c, "job", job);
 }
@@ -115,7 +180,7 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_SERVICE,
-  { 'k', "kind", "schedules|curves|min-memory|comparisons|what-if",
+  { 'k', "kind", "schedules|curves|min-memory|max-batch|packs|comparisons|what-if",
     "what is asked; default: the trace is only uploaded" },
   { 0, "with", "JSON", "members of the request, as docs/service.md has them" },
   { 0, "fingerprint", "NAME", "the key under which schedulers find the trace again" },
@@ -126,13 +191,15 @@ static const cli_option options[] = {
 const cli_command command_submit = {
   .name = "submit",
   .says = "give a server a trace or a profile, and ask it something",
-  .operands = "FILE [FILE]",
-  .least = 1,
-  .most = 2,
+  .operands = "[FILE]...",
+  .least = 0,
+  .most = 10,
   .about =
       "Uploads a trace or a profile to `ferry serve`, compressed, unless it is there already, and "
       "prints its id. Two files are those of one run, such as an execution trace and its Kineto "
-      "file. With --kind it also asks for a job and prints its path. Asking twice is asking "
+      "file; those of packs are a job each, and max-batch has none, since --with names its "
+      "network. "
+      "With --kind it also asks for a job and prints its path. Asking twice is asking "
       "once: the same question has the same answer there.\n"
       "With --wait the exit status is that of the command that was asked for: 1 where nothing "
       "fits. It is 1 too where the job failed; the reason is on standard error. It is 69 where no "

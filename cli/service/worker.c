@@ -134,7 +134,8 @@ static int run_command (call *c) {
 /* ---- import ---- */
 
 /* The files of an upload: itself, or the parts that it has; a single part takes its place. */
-static bool find_files (call *c, bytes *text, int64_t most_bytes, import_source *files, int *n) {
+static bool find_files (call *c, const char *name, bytes *text, int64_t most_bytes,
+                        import_source *files, int *n) {
   part parts[IMPORT_FILES];
   bytes only = { 0 };
   *n = 1;
@@ -150,7 +151,7 @@ static bool find_files (call *c, bytes *text, int64_t most_bytes, import_source 
     bytes_free (text);
     *text = only;
   }
-  files[0] = (import_source){ "body", text->data, text->size };
+  files[0] = (import_source){ name, text->data, text->size };
   return true;
 }
 
@@ -170,14 +171,14 @@ static trace *read_files (call *c, const import_source *files, int n, int64_t mo
 }
 
 /* Any profile that import reads, the two files of one run, or a trace as it is. */
-static trace *read_any (call *c, const char *path, int64_t most_bytes) {
+static trace *read_any (call *c, const char *path, const char *name, int64_t most_bytes) {
   import_source files[IMPORT_FILES];
   bytes text = { 0 };
   int n;
   trace *t = NULL;
   if (!file_read (path, most_bytes, &text, &c->err))
     return NULL;
-  if (find_files (c, &text, most_bytes, files, &n))
+  if (find_files (c, name, &text, most_bytes, files, &n))
     t = read_files (c, files, n, most_bytes);
   bytes_free (&text);
   return t;
@@ -215,15 +216,16 @@ static bool print_import (call *c, const trace *t, const bytes *text) {
   return call_print_json (c, &w);
 }
 
-/* import BODY TRACE LIMIT */
+/* import BODY TRACE LIMIT [NAME] */
 static int run_import (call *c) {
   int64_t most = 0;
   bytes text = { 0 };
-  if (c->n_operands != 4 || !units_parse_bytes (c->operands[3], &most, &c->err)) {
-    error_set (&c->err, ERR_usage, "worker import needs BODY TRACE LIMIT");
+  if (c->n_operands < 4 || c->n_operands > 5 ||
+      !units_parse_bytes (c->operands[3], &most, &c->err)) {
+    error_set (&c->err, ERR_usage, "worker import needs BODY TRACE LIMIT [NAME]");
     return call_failed (c);
   }
-  trace *t = read_any (c, c->operands[1], most);
+  trace *t = read_any (c, c->operands[1], c->n_operands == 5 ? c->operands[4] : "body", most);
   bool ok = t && trace_text (t, TRACE_PACKED, &text, &c->err) &&
             file_write (c->operands[2], text.data, text.size, FILE_PLAIN, &c->err) &&
             print_import (c, t, &text);

@@ -57,7 +57,7 @@ async function upload(files, signal, hooks) {
     const form = new FormData();
     for (const f of files) form.append("file", f);
     t = await ask("POST", "/v1/traces", form);
-  } else t = await ask("POST", "/v1/traces", files[0], { "Content-Type": "application/octet-stream" });
+  } else t = await ask("POST", `/v1/traces?name=${encodeURIComponent(files[0].name.replace(/[^!-~]/g, "_"))}`, files[0], { "Content-Type": "application/octet-stream" });
   if (!goesOn(t)) return t;
   const it = await followed(t, signal, hooks);
   if (it.state !== "done") throw new Error(it.problem?.detail ?? it.state);

@@ -168,6 +168,38 @@ static const char *print_of (request *q, reply *p, bool *ok) {
   return print;
 }
 
+/* The end of a path, for people: odd characters are of no use there. */
+static const char *plain_name (request *q, const char *from, size_t n) {
+  enum { MOST_NAME = 100 };
+  static const char plain[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+=@,()[] ";
+  error ignored = { 0 };
+  for (size_t i = 0; i < n; i++)
+    if (from[i] == '/' || from[i] == '\\') {
+      from += i + 1;
+      n -= i + 1;
+      i = (size_t)-1;
+    }
+  char *name = arena_string_n (q->arena, from, n < MOST_NAME ? n : MOST_NAME, &ignored);
+  for (char *at = name; at && *at; at++)
+    if (!strchr (plain, *at))
+      *at = '_';
+  return name && *name && strcmp (name, ".") != 0 && strcmp (name, "..") != 0 ? name : NULL;
+}
+
+/* The name of the file that is sent: of the query, or of the field that downloads have. */
+static const char *name_of (request *q) {
+  const char *name = request_query (q, "name"), *field = request_header (q, "Content-Disposition");
+  if (name)
+    return plain_name (q, name, strlen (name));
+  const char *at = field ? strcasestr (field, "filename=") : NULL;
+  if (!at)
+    return NULL;
+  at += strlen ("filename=");
+  return *at == '"' ? plain_name (q, at + 1, strcspn (at + 1, "\""))
+                    : plain_name (q, at, strcspn (at, "; "));
+}
+
 /* Bytes that another has sent are new to who sends them for the first time. */
 static bool known_already (service *s, request *q, reply *p, const char *print, bool *failed) {
   trace_row t;
@@ -201,7 +233,7 @@ void api_upload (service *s, request *q, reply *p) {
   }
   if (!q->wait_until_ns && (known_already (s, q, p, print, &failed) || failed))
     return;
-  if (!asked_import (q->digest, print, q->arena, &a, &err)) {
+  if (!asked_import (q->digest, print, name_of (q), q->arena, &a, &err)) {
     reply_error (p, q, &err);
     return;
   }

@@ -436,7 +436,8 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
   return ok;
 }
 
-bool asked_import (const char *digest, const char *fingerprint, arena *a, asked *out, error *err) {
+bool asked_import (const char *digest, const char *fingerprint, const char *name, arena *a,
+                   asked *out, error *err) {
   *out = (asked){ 0 };
   reader r = { .out = out, .arena = a };
   json_begin (&r.w, 0);
@@ -444,5 +445,7 @@ bool asked_import (const char *digest, const char *fingerprint, arena *a, asked 
   json_add_text (&r.w, "body", digest);
   if (fingerprint)
     json_add_text (&r.w, "fingerprint", fingerprint);
+  if (name)
+    json_add_text (&r.w, "name", name);
   return finish (&r, "imports", err);
 }

@@ -23,9 +23,9 @@ typedef struct asked {
 /* False: a fault, or *err.  devices: the names that there are; NULL: it is not known. */
 bool asked_read (const job_kind *k, const bytes *body, const char *const *devices, arena *a,
                  asked *out, error *err) MUST_CHECK;
-/* For an upload: no body but the digest of what was sent. */
-bool asked_import (const char *digest, const char *fingerprint, arena *a, asked *out,
-                   error *err) MUST_CHECK;
+/* For an upload: no body but the digest of what was sent; name: of its file, or NULL. */
+bool asked_import (const char *digest, const char *fingerprint, const char *name, arena *a,
+                   asked *out, error *err) MUST_CHECK;
 /* A guess at how long the job of a request takes: it goes behind those of its owner that are
    shorter and came at most so much later. */
 int64_t asked_length_s (const json *root);
@@ -44,7 +44,7 @@ typedef struct job_call {
   int n_files;
   const char *device; /* text of device.json, or NULL */
   int64_t time_limit_s;
-  const char *fingerprint; /* of an import, or NULL */
+  const char *fingerprint, *name; /* of an import, or NULL */
 } job_call;
 
 /* most_s: no time limit is longer. */

@@ -146,10 +146,12 @@ bool asked_call (const job_kind *k, const char *text, int64_t most_s, arena *a, 
   bool ok = put (&l, k->command);
   if (k->operand == OPERAND_BODY) {
     json print = json_member (&root, "fingerprint");
-    const char *name = NULL;
+    json file = json_member (&root, "name");
+    const char *given = NULL, *name = NULL;
     ok = ok && put (&l, "import") && put_operand (&l, k, &root) && put (&l, "./trace.json") &&
-         json_get_text (&print, &name, err);
-    out->fingerprint = name ? arena_string (a, name, err) : NULL;
+         json_get_text (&print, &given, err) && json_get_text (&file, &name, err);
+    out->fingerprint = given ? arena_string (a, given, err) : NULL;
+    out->name = name ? arena_format (a, err, "./%s", name) : NULL;
     json_close (d);
     return ok;
   }

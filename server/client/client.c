@@ -366,8 +366,25 @@ static bool traces_of (client *c, const char *fingerprint, char path[512], error
   return length < 512 || error_set (err, ERR_usage, "the fingerprint is too long");
 }
 
-static bool send_packed (client *c, const bytes *body, const char *fingerprint, char id[65],
-                         error *err) {
+/* Whose file it is, where that is one. */
+static bool add_name (client *c, const char *file, char path[512], error *err) {
+  const char *slash = file ? strrchr (file, '/') : NULL;
+  const char *base = slash ? slash + 1 : file;
+  size_t n = strlen (path);
+  char plain[64] = "";
+  for (size_t i = 0; base && base[i] && i + 1 < sizeof plain; i++)
+    plain[i] = (char)(base[i] > 32 && base[i] < 127 ? base[i] : '_');
+  char *escaped = *plain ? curl_easy_escape (c->curl, plain, 0) : NULL;
+  if (*plain && !escaped)
+    return error_memory (err);
+  if (escaped)
+    snprintf (path + n, 512 - n, "%sname=%s", strchr (path, '?') ? "&" : "?", escaped);
+  curl_free (escaped);
+  return true;
+}
+
+static bool send_packed (client *c, const bytes *body, const char *file, const char *fingerprint,
+                         char id[65], error *err) {
   char digest[65], known[128], target[512] = "/v1/traces";
   sha256 s;
   answer a = { 0 };
@@ -379,7 +396,8 @@ static bool send_packed (client *c, const bytes *body, const char *fingerprint, 
                         : client_ask (c, "GET", known, NULL, &a, err);
   if (ok && a.status != 200) {
     bytes_free (&a.body);
-    ok = client_ask (c, "POST", target, body, &a, err) && finish_upload (c, &a, known, err);
+    ok = add_name (c, file, target, err) && client_ask (c, "POST", target, body, &a, err) &&
+         finish_upload (c, &a, known, err);
   }
   ok = ok && take_id (&a, id, err);
   bytes_free (&a.body);
@@ -389,15 +407,16 @@ static bool send_packed (client *c, const bytes *body, const char *fingerprint, 
 bool client_upload (client *c, const char *const *paths, int n, const char *fingerprint,
                     char id[65], error *err) {
   bytes body = { 0 };
-  bool ok = pack_files (paths, n, &body, err) && send_packed (c, &body, fingerprint, id, err);
+  bool ok = pack_files (paths, n, &body, err) &&
+            send_packed (c, &body, n == 1 ? paths[0] : NULL, fingerprint, id, err);
   bytes_free (&body);
   return ok;
 }
 
 bool client_upload_text (client *c, const bytes *text, char id[65], error *err) {
   bytes body = { 0 };
-  bool ok =
-      zstd_encode (text->data, text->size, &body, err) && send_packed (c, &body, NULL, id, err);
+  bool ok = zstd_encode (text->data, text->size, &body, err) &&
+            send_packed (c, &body, NULL, NULL, id, err);
   bytes_free (&body);
   return ok;
 }

@@ -26,7 +26,7 @@ typedef struct service_options {
   const char *inventory;      /* GPU memory of nodes, a JSON file, or NULL */
   int workers;
   unsigned worker_user, worker_group; /* of root's workers; 0: they are the daemon's */
-  int workers_lock; /* a file that each worker holds open as long as it lives */
+  int workers_lock;                   /* a file that each worker holds open as long as it lives */
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
   int64_t most_ratio; /* of decoded to sent bytes */
   int64_t most_queued, most_tries, disk_bytes, most_connections;

@@ -175,6 +175,8 @@ bool work_start (service *s, work *w, error *err) {
   if (w->kind->operand == OPERAND_BODY) {
     w->call.arguments[w->call.n++] =
         arena_format (w->arena, err, "%lld", (long long)most_decoded (s, w));
+    if (w->call.name)
+      w->call.arguments[w->call.n++] = w->call.name;
   }
   if (!run_limited (s, w, w->call.arguments, w->call.n, s->options.job_s, "result.json", err))
     return false;

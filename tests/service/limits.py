@@ -60,6 +60,30 @@ def _ ():
     r = s.ask ("POST", f"/v1/{kind}", {**body, "validate_only": True})
     assert r.status == 200, r.body
 
+@claim ("an upload keeps its file's name, which the query or Content-Disposition says, or the client")
+def _ ():
+  def said (body, query="", headers={}): return problem (s.ask ("POST", "/v1/traces" + query, body, headers), 422)["detail"]
+  assert said (b"nonsense 1").startswith ("body")
+  assert said (b"nonsense 2", "?name=step.json").startswith ("step.json")
+  assert said (b"nonsense 3", "?name=..%2F..%2Fa%5Cb%22c.json").startswith ("b_c.json")
+  assert said (b"nonsense 4", headers={"Content-Disposition": 'attachment; filename="of mine.json"'}).startswith ("of mine.json")
+  assert said (b"nonsense 5", headers={"Content-Disposition": "attachment; filename=-v"}).startswith ("-v")
+  assert said (b"nonsense 6", "?name=.." ).startswith ("body")
+  open ("my step.csv", "w").write ("nonsense 7")
+  assert "my_step.csv" in ferry ("submit", "my step.csv", "--server", s.url, status=3).stderr
+
+@claim ("every kind can be asked for by the client, a pack by a file for each job, a batch by no file")
+def _ ():
+  shutil.copy ("a.json", "b.json")
+  os.makedirs ("more", exist_ok=True)
+  shutil.copy ("a.json", "more/a.json")
+  def ask (kind, files, **more): return json.loads (ferry ("submit", *files, "-k", kind, "--with", json.dumps (more), "--wait", "--server", s.url, status=None).stdout)
+  pack = ask ("packs", ["a.json", "b.json", "more/a.json"], limit_ticks=100, points=3, sections="off")
+  assert [j["name"] for j in pack["request"]["jobs"]] == ["a", "b", "a.3"] and pack["state"] == "done"
+  batch = ask ("max-batch", [], network="alexnet", device="v100", image=64, width_divisor=2, most=2, limit_ticks=10)
+  assert batch["kind"] == "max-batch" and batch["state"] == "done"
+  for words in (["-k", "packs"], ["-k", "schedules"], [], ["a.json", "-k", "max-batch"], ["a.json"] * 3, ["a.json"] * 3 + ["-k", "curves"]): ferry ("submit", *words, "--server", s.url, status=2)
+
 @claim ("a question that has its answer gets it from memory, the same to the byte, and its own owner alone")
 def _ ():
   body = {"trace": trace, "budget_ppm": 900000, "limit_ticks": 1000}
