@@ -33,7 +33,7 @@ typedef struct door {
   upload body;
   int64_t sent_bytes; /* of the reply's body, where it is no stream */
   bool put;
-  bool unsure; /* its head has a fault: nobody knows where the next request begins */
+  bool unsure; /* nobody knows for sure where the next request begins */
 } door;
 
 /* For the desk. */

@@ -60,7 +60,9 @@ static door *open_request (http *h, struct MHD_Connection *c, const char *path, 
   links_busy (h->links, r->link, LINK_BODY);
   const char *fault = request_fault (q, strcmp (version, MHD_HTTP_VERSION_1_1) == 0);
   const char *wrong = fault ? fault : request_target (q);
-  r->unsure = fault;
+  /* libmicrohttpd takes other ends of a chunk's lines than a proxy in front may: none may follow.
+   */
+  r->unsure = fault || request_header (q, "Transfer-Encoding");
   if (!request_is_printable (q))
     reply_problem (&r->e.reply, q, PROBLEM_malformed, "the path or query has odd characters");
   else if (wrong)

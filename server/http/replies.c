@@ -31,7 +31,7 @@ static bool is_plain (const request *q) {
   bool any = !accept || strcmp (accept, "*/*") == 0 || strcasecmp (accept, "application/json") == 0;
   bool asks = strcmp (q->method, "POST") == 0 && !q->spool && q->body.size &&
               q->body.size <= MOST_BODY && !request_header (q, "Content-Encoding") &&
-              !request_header (q, "Idempotency-Key");
+              !request_header (q, "Transfer-Encoding") && !request_header (q, "Idempotency-Key");
   return (asks || strcmp (q->method, "GET") == 0) && !q->n_query && any;
 }
 

@@ -114,6 +114,8 @@ def _ ():
   for head in (post + b"Content-Length : %d\r\n\r\n" % len (next), b"GET /v1/traces HTTP/1.1\r\n\r\n",
                b"GET /v1/traces HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n"):
     assert raw (head, next) == [b"400"], head
+  chunked = post + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+  for body in (b"2\r\n{}\r\n0\r\n\r\n", b"2\n{}\n0\n\n"): assert raw (chunked + body, next) in ([b"422"], [b"400"]), body
 
 @claim ("a probe without a Host is answered, ready or not")
 def _ ():
