@@ -11,8 +11,14 @@ local function megabytes (text)
 end
 
 local function apply (options)
-  local change = ferry.rewrite (site, { comment = options["comment"], gres = options["gres"] }, site.patience_s)
+  local change = ferry.rewrite (site, { text = options[site.field or "comment"], gres = options["gres"],
+                                        tasks_per_node = tonumber (options["ntasks-per-node"]) }, site.patience_s)
   if change.gres then options["gres"] = change.gres end
+  if change.per_task then options["tres-per-task"] = change.per_task end
+  if change.feature then
+    local has = options["constraint"]
+    options["constraint"] = has and has ~= "" and has .. "&" .. change.feature or change.feature
+  end
   local asked = megabytes (options["mem"])
   if change.gres and change.host_mib and asked and asked > 0 then
     options["mem"] = string.format ("%.0fM", asked + change.host_mib)

@@ -1,22 +1,29 @@
 -- Shares of a card by ferry's advice: what job_submit.lua and cli_filter.lua have in common.
--- A job with the comment ferry:FINGERPRINT, or ferry:FINGERPRINT@PPM, that asks for one card gets as
--- many shards of it as the advice says. Nothing is solved here, and whatever goes wrong leaves the job
+-- A job whose comment, or another field, has the word ferry:FINGERPRINT or ferry:FINGERPRINT@PPM gets as many shards of
+-- its card as the advice says. Nothing is solved here, and whatever goes wrong leaves the job
 -- as it was asked for.
 local ferry = {}
 
 local MIB = 1024 * 1024
 local answers, kept, silent_until = {}, 0, 0
 
--- The fingerprint of a comment, or nil, and the slowdown that stands behind it, in millionths. Both go
--- into a shell command: nothing else may pass.
-function ferry.asked (comment)
-  if type (comment) ~= "string" then return nil end
-  local print, ppm = comment:match ("^ferry:([%w_][%w._-]*)(@?%d*)$")
+-- The fingerprint that a word of the field names, or nil, and the slowdown that stands behind it, in millionths. Both
+-- go into a shell command: nothing else may pass.
+local function read_word (word)
+  local print, ppm = word:match ("^ferry:([%w_][%w._-]*)(@?%d*)$")
   if not print or #print > 64 then return nil end
   if ppm == "" then return print end
   ppm = ppm:match ("^@(%d+)$")
   if not ppm or #ppm > 9 or ppm:match ("^0.") then return nil end
   return print, tonumber (ppm)
+end
+
+-- The field may say other things too: the first word of ours counts.
+function ferry.asked (text)
+  if type (text) ~= "string" then return nil end
+  for word in text:gmatch ("[^%s,;]+") do
+    if word:sub (1, 6) == "ferry:" then return read_word (word) end
+  end
 end
 
 local function command (site, limit_s, path)
@@ -44,13 +51,13 @@ end
 
 -- Advice, or nil and why not. An advisor that did not answer is left alone for a while: of many
 -- submissions that meet a frozen one, the first alone waits.
-function ferry.advice (site, print, slowdown_ppm, limit_s)
-  local key = string.format ("%s@%.0f", print, slowdown_ppm)
+function ferry.advice (site, print, slowdown_ppm, card_bytes, limit_s)
+  local key = string.format ("%s@%.0f@%.0f", print, slowdown_ppm, card_bytes)
   local now, known = os.time (), answers[key]
   if known and now < known.until_s then return known.advice, known.why end
   if now < silent_until then return nil, "the advisor does not answer" end
   local path = string.format ("/v1/advice?fingerprint=%s&gpu_memory_bytes=%.0f&max_slowdown_ppm=%.0f",
-                              print, site.card_bytes, slowdown_ppm)
+                              print, card_bytes, slowdown_ppm)
   local pipe = io.popen (command (site, limit_s, path))
   local text = pipe and pipe:read ("*a") or ""
   if pipe then pipe:close () end
@@ -67,9 +74,8 @@ function ferry.advice (site, print, slowdown_ppm, limit_s)
   return advice, why
 end
 
--- "gres:gpu:fake:1" is prefix, name, type and count; nil for lists and what else is not one thing.
+-- "gres:gpu:fake:1" is prefix, name, type and count; nil for what is not one thing.
 local function read_gres (text)
-  if type (text) ~= "string" or text:find (",", 1, true) then return nil end
   local prefix, rest = text:match ("^(gres[:/])(.*)$")
   if not prefix then prefix, rest = "", text end
   local name, kind, count = rest:match ("^(%a+):([%w._-]+):(%d+)$")
@@ -79,38 +85,104 @@ local function read_gres (text)
   return name and { prefix = prefix, name = name, kind = kind, count = tonumber (count or 1) } or nil
 end
 
-local function shards_text (gres, shards)
-  return string.format ("%sshard:%.0f", gres.prefix, shards)
+-- The one of a list that is about cards, its place, and the whole list; nil where there is none, or more than one.
+local function find_gres (text)
+  local list, found, place = {}, nil, nil
+  if type (text) ~= "string" then return nil end
+  for part in text:gmatch ("[^,]+") do
+    list[#list + 1] = part
+    local gres = read_gres (part)
+    if gres and (gres.name == "gpu" or gres.name == "shard" or gres.name == "mps") then
+      if found then return nil end
+      found, place = gres, #list
+    end
+  end
+  return found, place, list
 end
 
--- More shards than a card has are never free: such a job would wait for ever, others behind it.
-local function clamp (gres, most)
-  if gres.count <= most then return {} end
-  return { gres = shards_text (gres, most),
-           say = string.format ("ferry: a card has %.0f shards; %.0f were asked for", most, gres.count) }
+-- Bytes of a card: of its type, where the site has several, and else of the largest.
+local function card_of (site, kind)
+  if not site.cards then return { bytes = site.card_bytes } end
+  if kind then return site.cards[kind] end
+  local most = nil
+  for _, card in pairs (site.cards) do
+    if not most or card.bytes > most.bytes then most = card end
+  end
+  return most
 end
 
--- What becomes of a request: gres, host_mib to add, say (a line for the user), refuse. All may be
--- nil. asked: comment and gres.
+-- Parts of a card: shards of a size, or MPS's hundredths of it.
+local function parts_of (site, card, bytes)
+  if site.share == "mps" then return math.ceil (100 * bytes / card.bytes) end
+  return math.ceil (bytes / site.shard_bytes)
+end
+
+local function most_of (site, card)
+  return site.share == "mps" and 100 or math.floor (card.bytes / site.shard_bytes)
+end
+
+local function words_of (site)
+  if site.share == "mps" then return "mps", "hundredths" end
+  return "shard", "shards"
+end
+
+local function with_parts (site, gres, place, list, parts)
+  list[place] = string.format ("%s%s:%.0f", gres.prefix, (words_of (site)), parts)
+  return table.concat (list, ",")
+end
+
+-- More parts than a card has are never free: such a job would wait for ever, others behind it.
+local function clamp (site, gres, place, list)
+  local most = most_of (site, card_of (site))
+  local word, name = words_of (site)
+  if gres.name ~= word or gres.count <= most then return {} end
+  return { gres = with_parts (site, gres, place, list, most),
+           say = string.format ("ferry: a card has %.0f %s; %.0f were asked for", most, name, gres.count) }
+end
+
+-- Why a request for cards stays as it is; nil: it need not.
+local function why_not (site, asked, gres)
+  if site.card_type and gres.kind and gres.kind ~= site.card_type then return "" end
+  local card = card_of (site, gres.kind)
+  if not card then return "ferry: site.lua knows no card " .. gres.kind .. "; the job keeps its own" end
+  if site.cards and gres.kind and not card.feature then
+    return "ferry: site.lua names no feature of nodes with a " .. gres.kind .. "; the job keeps its card"
+  end
+  if gres.count ~= 1 and asked.tasks_per_node ~= gres.count then
+    return "ferry: several cards are shared where each task has one (--ntasks-per-node); the job keeps its cards"
+  end
+end
+
+-- One card is the node's; each of several is a task's, of whose parts no two lie on different cards.
+local function shared (site, gres, place, list, parts)
+  if gres.count == 1 then return { gres = with_parts (site, gres, place, list, parts) } end
+  table.remove (list, place)
+  return { gres = table.concat (list, ","), per_task = string.format ("gres/%s:%.0f", (words_of (site)), parts) }
+end
+
+-- What becomes of a request: gres, per_task (instead of cards of a node), feature (that its nodes must have), host_mib to
+-- add, say (a line for the user), refuse. All may be nil. asked: text (of the site's field), gres and tasks_per_node.
 function ferry.rewrite (site, asked, limit_s)
-  local print, slowdown_ppm = ferry.asked (asked.comment)
-  local gres = read_gres (asked.gres)
+  local print, slowdown_ppm = ferry.asked (asked.text)
+  local gres, place, list = find_gres (asked.gres)
   if not print or not gres then return {} end
-  local most = math.floor (site.card_bytes / site.shard_bytes)
-  if gres.name == "shard" then return clamp (gres, most) end
-  if gres.name ~= "gpu" or gres.count ~= 1 then return {} end
-  if site.card_type and gres.kind and gres.kind ~= site.card_type then return {} end
-  local advice, why = ferry.advice (site, print, slowdown_ppm or site.slowdown_ppm, limit_s)
+  if gres.name ~= "gpu" then return clamp (site, gres, place, list) end
+  local stays = why_not (site, asked, gres)
+  if stays then return { say = stays ~= "" and stays or nil } end
+  local card = card_of (site, gres.kind)
+  local advice, why = ferry.advice (site, print, slowdown_ppm or site.slowdown_ppm, card.bytes, limit_s)
   if not advice then return { say = "ferry: " .. why .. "; the job keeps its card" } end
-  local shards = math.ceil (advice.card_bytes / site.shard_bytes)
-  if not advice.fits or shards > most then
+  local parts, most = parts_of (site, card, advice.card_bytes), most_of (site, card)
+  if not advice.fits or parts > most then
     if site.refuse then return { refuse = "ferry: " .. advice.reason } end
     return { say = "ferry: " .. advice.reason .. "; the job keeps its card" }
   end
-  local host_mib = math.ceil (advice.host_bytes / MIB)
-  return { gres = shards_text (gres, shards), host_mib = host_mib,
-           say = string.format ("ferry: %.0f of a card's %.0f shards, and %.0f MB of pinned host memory",
-                                shards, most, host_mib) }
+  local change = shared (site, gres, place, list, parts)
+  change.feature = site.cards and gres.kind and card.feature or nil
+  change.host_mib = math.ceil (advice.host_bytes / MIB) * gres.count
+  change.say = string.format ("ferry: %.0f of a card's %.0f %s, and %.0f MB of pinned host memory", parts, most,
+                              select (2, words_of (site)), change.host_mib)
+  return change
 end
 
 return ferry

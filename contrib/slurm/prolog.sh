@@ -1,12 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Slurm's Prolog, as root on the node: fetches the plan of a job whose comment is ferry:FINGERPRINT,
+# Slurm's Prolog, as root on the node: fetches the plan of a job whose comment has the word ferry:FINGERPRINT,
 # or ferry:FINGERPRINT@PPM for another slowdown than the site's, in millionths.
 # Without a plan the job starts all the same: a Prolog that fails would take the node away.
 here=$(dirname "$0")
 . "$here/ferry.conf"
-asked=${SLURM_JOB_COMMENT#ferry:}
-[ -n "$asked" ] && [ "$asked" != "${SLURM_JOB_COMMENT:-}" ] || exit 0
+field=$(printenv "SLURM_JOB_${FERRY_FIELD:-COMMENT}")
+asked=
+set -f
+for word in $(printf %s "$field" | tr ',;' '  '); do
+  case $word in ferry:*)
+    asked=${word#ferry:}
+    break
+    ;;
+  esac
+done
+set +f
+[ -n "$asked" ] || exit 0
 print=${asked%@*} slowdown=$FERRY_SLOWDOWN
 case $SLURM_JOB_ID in '' | *[!0-9]*) exit 0 ;; esac # its folder is emptied
 case $print in '' | *[!A-Za-z0-9._-]* | [!A-Za-z0-9_]*) exit 0 ;; esac

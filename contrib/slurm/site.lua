@@ -4,6 +4,10 @@ return {
   header_file = nil,                -- a file with one line, "Authorization: Bearer TOKEN"
   shard_bytes = 1024 * 1024 * 1024, -- memory that one shard stands for
   card_bytes = 80 * 1024 * 1024 * 1024,
+  cards = nil,                      -- several sizes: { a100 = { bytes = 40 << 30, feature = "a100" }, ... }; a job that names
+                                    -- a type stays on nodes with its feature, another's counts by the largest
+  share = "shard",                  -- or "mps": hundredths of a card, which MPS enforces
+  field = "comment",                -- of the job that has the word ferry:FINGERPRINT: or "extra", "wckey"
   card_type = nil,                  -- only requests for this type of card are changed; nil: any
   slowdown_ppm = 50000,             -- how much longer a step may take, in millionths
   refuse = false,                   -- refuse a job that needs more than a card; else leave it alone
