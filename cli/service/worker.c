@@ -25,7 +25,7 @@
 #include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 
-enum { MOST_FILES = 64, SPARE_S = 15, NICE = 5, MOST_NETWORK = 4096 };
+enum { MOST_FILES = 64, SPARE_S = 15, NICE = 5, MOST_NETWORK = 4096, MOST_PROCESSES = 512 };
 
 /* ---- run ---- */
 
@@ -121,8 +121,9 @@ static int run_command (call *c) {
     call_note (c, "the worker runs with its parent's priority");
   if (!sandbox_become ((unsigned)user, (unsigned)group, &c->err))
     return call_failed (c);
-  if (!child_ends_with ((pid_t)parent)) /* another user would have lost it */
-    _exit (EXIT_USAGE);                 /* the daemon died before this was asked for */
+  limit (RLIMIT_NPROC, user ? MOST_PROCESSES : -1); /* an own user's are the workers' alone */
+  if (!child_ends_with ((pid_t)parent))             /* another user would have lost it */
+    _exit (EXIT_USAGE);                             /* the daemon died before this was asked for */
   if (!enter_sandbox (c))
     return call_failed (c);
   c->operands[5] = "ferry";

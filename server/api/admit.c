@@ -16,6 +16,7 @@
 #define SHARE "ferry.dev/share" /* hami, kai or dra; else memory is only noted */
 #define PINNED "ferry.dev/pinned-host-bytes"
 #define MIB ((int64_t)1 << 20)
+enum { MOST_NAME = 253 }; /* of objects there */
 
 typedef struct review {
   service *s;
@@ -244,13 +245,14 @@ static bool has_ended (review *r, const json *object) {
 static const char *uid_of (review *r, const json *object) {
   json meta = json_member (object, "metadata"), uid = json_member (&meta, "uid");
   const char *text = k8s_text (r->q, &uid);
-  return text ? text : "";
+  return text && strlen (text) <= MOST_NAME ? text : "";
 }
 
 static void bind (review *r, const json *object) {
   json target = json_member (object, "target"), name = json_member (&target, "name");
   const char *node = k8s_text (r->q, &name);
-  if (node && !store_place (r->s->store, uid_of (r, object), node, &r->err))
+  if (node && strlen (node) <= MOST_NAME &&
+      !store_place (r->s->store, uid_of (r, object), node, &r->err))
     service_log (r->s, "error", r->err.text, "request_id", r->q->id, NULL);
 }
 

@@ -13,7 +13,7 @@
 
 #define OPERATOR_MEMORY "nvidia.com/gpu.memory" /* labels of the GPU operator: MiB of a card */
 #define OPERATOR_CARDS "nvidia.com/gpu.count"
-enum { MOST_NODES = 5000, BEST_SCORE = 10, MOST_CARDS = 64 };
+enum { MOST_NODES = 5000, BEST_SCORE = 10, MOST_CARDS = 64, MOST_UID = 253 };
 
 typedef struct node {
   const char *name, *memory; /* as its label has it, or NULL */
@@ -60,7 +60,7 @@ static void read_pod (service *s, request *q, const json *root, asked_nodes *out
   json uid = json_member (&meta, "uid");
   const char *patience = k8s_text (q, &ppm);
   out->uid = k8s_text (q, &uid);
-  out->uid = out->uid ? out->uid : "";
+  out->uid = out->uid && strlen (out->uid) <= MOST_UID ? out->uid : "";
   out->fingerprint = k8s_text (q, &print);
   out->slowdown_ppm = USUAL_SLOWDOWN_PPM;
   if (out->fingerprint && !advice_is_name (q, out->fingerprint)) {

@@ -87,10 +87,18 @@ def _ ():
   assert json.load (open ("plan.mine"))["budget_bytes"] == advice["memory_bytes"]
   site ()
 
+@claim ("the word may stand among others, and in another field, which is the site's choice")
+def _ ():
+  def asked (*options): return shown (number (sbatch ("-H", "--gres=gpu:fake:1", *options)))["TresPerNode"]
+  assert asked ("--comment=night run, ferry:alex.64; x") == "gres:shard:40"
+  site (field="wckey")
+  assert asked ("--wckey=ferry:alex.64") == "gres:shard:40" and asked ("--comment=ferry:alex.64") == "gres:gpu:fake:1"
+  site ()
+
 @claim ("jobs that are no business of ferry's stay as they are")
 def _ ():
-  for options in (["--gres=gpu:fake:1"], ["--gres=gpu:fake:1", "--comment=ferry:$(touch x)"], ["--gres=gpu:fake:1", "--comment=x ferry:alex.64"],
-                  *(["--gres=gpu:fake:1", "--comment=ferry:alex.64" + it] for it in ("@", "@x", "@05", "@1@1", "@1;", "@10000000000")),
+  for options in (["--gres=gpu:fake:1"], ["--gres=gpu:fake:1", "--comment=ferry:$(touch x)"], ["--gres=gpu:fake:1", "--comment=xferry:alex.64"],
+                  *(["--gres=gpu:fake:1", "--comment=ferry:alex.64" + it] for it in ("@", "@x", "@05", "@1@1", "@1$", "@10000000000")),
                   ["--comment=ferry:alex.64"]):
     p = sbatch ("-H", *options)
     assert "ferry" not in p.stderr, p.stderr
