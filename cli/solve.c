@@ -449,8 +449,8 @@ static const cli_option options[] = {
   { 0, "html", "FILE", "the answer as one page: the step before and after, with every tensor" },
   OPTIONS_OF_REWRITING,
   { 0, "section-order", "auto|level|depth",
-    "all parts of an op before the next op, or part by part "
-    "through chains of ops; default: auto" },
+    "all parts of an op before the next op, or each part "
+    "through a chain of ops; default: auto" },
   { 0, "gap", "%", "good enough: this close to the bound; default: 0.5%", RANGE_SHARE },
   OPTIONS_OF_EFFORT ("normal"),
   { 'j',

@@ -150,8 +150,8 @@ static const cli_option options[] = {
     "device; default: all that the device has to give",
     RANGE_AMOUNT },
   { 0, "policies", "NAME,...",
-    "only these; ours are `ferry`, `ferry-recompute`, `ferry-sections` and `ferry-all`; default: "
-    "all" },
+    "policies to compare; ours are `ferry`, `ferry-recompute`, `ferry-sections` and "
+    "`ferry-all`; default: all" },
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,
   OPTION_FOR,
@@ -159,9 +159,8 @@ static const cli_option options[] = {
   { 'j',
     "jobs",
     "N",
-    "budgets that are planned at the same time, or threads where they are fewer; default: as "
-    "many "
-    "as there are processors",
+    "budgets to plan in parallel, or threads where they are fewer; default: as many as there "
+    "are processors",
     { UNITS_COUNT, 1, MOST_BUDGETS } },
   OPTION_HOST_OR_MEMORY,
   OPTION_RANKS,

@@ -151,12 +151,11 @@ static int run (call *c) {
 static const cli_option options[] = {
   { 'f', "form", "plain|packed", "one object a row, or columns, which load faster" },
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; default: standard output"),
-  { 'd', "device", "NAME|FILE", "the card that --scale carries the times over to" },
-  { 0, "from", "NAME|FILE", "the card that they were taken on, where the trace does not say" },
+  { 'd', "device", "NAME|FILE", "the card to scale the times to" },
+  { 0, "from", "NAME|FILE", "the card that the times were measured on, if the trace does not say" },
   { 0, "scale", "SHARE|roofline",
-    "all times become this share of what they are, such as 50% for a card twice as fast; or each "
-    "op "
-    "that says what it calculates is scaled by the two cards' rooflines",
+    "multiply all times, such as by 50% for a card twice as fast, or scale each op that says "
+    "what it calculates by the rooflines of the two cards",
     RANGE_SCALE },
   OPTION_STRICT,
   OPTIONS_END,

@@ -190,7 +190,7 @@ static const cli_option options[] = {
   { 0,
     "steps",
     "N",
-    "of a file for a trace viewer: so many steps, one behind the other; default: 2",
+    "number of steps in a file for a trace viewer; default: 2",
     { UNITS_COUNT, 1, MOST_STEPS } },
   OPTION_STRICT,
   OPTIONS_END,

@@ -71,24 +71,23 @@ static const cli_option options[] = {
   { 0,
     "step",
     "K",
-    "which iteration: the K of ProfilerStep#K; default: the last complete one",
+    "the iteration K of ProfilerStep#K; default: the last complete one",
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "marks", "steps|repeat|whole",
-    "a step of a Kineto file without ProfilerStep#: from optimizer to optimizer, where its kernels "
-    "repeat, or all of it; default: steps" },
+    "how to find a step in a Kineto file without ProfilerStep#: between optimizer marks, by "
+    "the repetition of its kernels, or the whole file; default: steps" },
   { 0,
     "gpu",
     "K",
-    "which GPU of the profile; default: the one with most events, or the fullest",
+    "the GPU of the profile to import; default: the one with most events, or the fullest",
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "reads", "all|likely",
-    "of a Kineto file, which does not say who reads: all ops that may read a tensor use it, or "
-    "only "
-    "those that are likely to, which plans more and may be wrong; default: all" },
+    "which ops count as readers of a tensor in a Kineto file: all that may read it, or only "
+    "the likely ones, which plans more and may be wrong; default: all" },
   { 0,
     "limit",
     "SIZE",
-    "the most that a file may grow to when decompressed; default: 4GiB",
+    "largest size of a decompressed file; default: 4GiB",
     { UNITS_BYTES, 1, MOST_BYTES } },
   OPTIONS_END,
 };

@@ -10,17 +10,19 @@
 /* clang-format off */
 #define OPTIONS_OF_REWRITING \
   { 0, "swap-only", NULL, "copies only: as --sections off --recompute off --order as-is" }, \
-  { 0, "sections", "auto|off|N", "run ops along the batch in parts that fit best, or in N; " \
-    "default: auto where the trace's ops have parts", { UNITS_COUNT, 2, MOST_PARTS } }, \
-  { 0, "recompute", "off|cheap|auto|only", "drop what can be made again: outputs of cheap ops, any, " \
-    "or any and swap nothing; default: auto unless the trace only knows what ops touch" }, \
-  { 0, "order", "as-is|updates|any", "the ops in the order of the trace; or also each update as soon " \
-    "as its gradient is final; or also any order that keeps every value; default: any unless the " \
-    "trace only knows what ops touch" }
+  { 0, "sections", "auto|off|N", \
+    "cut ops along the batch into as many parts as fit best, into none, or into N; default: " \
+    "auto where the trace's ops have parts", { UNITS_COUNT, 2, MOST_PARTS } }, \
+  { 0, "recompute", "off|cheap|auto|only", \
+    "which tensors may be dropped and computed again: none, outputs of cheap ops, any, or any " \
+    "without swapping; default: auto unless the trace only knows what ops touch" }, \
+  { 0, "order", "as-is|updates|any", \
+    "order of the ops: that of the trace, also with updates moved up to their gradients, or " \
+    "any that keeps every value; default: any unless the trace only knows what ops touch" }
 #define OPTION_PLACEMENT \
-  { 0, "placement", "granules|arena|auto", "map granules, keep each stay in one stretch of an arena, " \
-    "or auto: granules, and where that is not near the bound, an arena if it is faster; default: " \
-    "auto" }
+  { 0, "placement", "granules|arena|auto", \
+    "memory as granules that are mapped one by one, as one arena, or whichever is faster; " \
+    "default: auto" }
 /* clang-format on */
 
 /* From the default to what the user allows; t NULL: of traces that are still to be made. */

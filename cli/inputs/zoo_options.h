@@ -20,9 +20,9 @@
   { 0, "classes", "N", \
     "classes or words, instead of the published number", { UNITS_COUNT, 1, ZOO_MOST } }, \
   { 0, "width-divisor", "N", \
-    "a smaller relative: so many times fewer channels or heads", { UNITS_COUNT, 1, ZOO_MOST } }, \
+    "divide the number of channels or heads by N", { UNITS_COUNT, 1, ZOO_MOST } }, \
   { 0, "depth-divisor", "N", \
-    "a smaller relative: so many times fewer blocks", { UNITS_COUNT, 1, ZOO_MOST } }
+    "divide the number of blocks by N", { UNITS_COUNT, 1, ZOO_MOST } }
 /* clang-format on */
 
 /* The first operand and these options. */

@@ -162,11 +162,11 @@ static int run (call *c) {
 static const cli_option options[] = {
   OPTION_DRIVER,
   { 0, "clock", "real|virtual",
-    "of the emulated device: threads and time, or counted nanoseconds "
-    "that are the same in every run (the default)" },
+    "clock of the emulated device: real threads and time, or counted nanoseconds that are the "
+    "same in every run (the default)" },
   { 0, "bytes", "all|none",
-    "with none, memory is addresses only, so that what is larger than this "
-    "machine can be replayed; the default on the virtual clock" },
+    "none: memory is addresses only, so a plan larger than this machine can be replayed; the "
+    "default on the virtual clock" },
   { 'n',
     "iterations",
     "N",
@@ -186,8 +186,7 @@ static const cli_option options[] = {
   { 0, "compare", NULL,
     "with --compute real: do the step without the plan as well (on the CPU beside it, on a GPU "
     "before it), and compare each loss and every parameter bit for bit" },
-  { 0, "own-kernels", NULL,
-    "with --compute real on a GPU: not by cuBLAS and cuDNN, even where they are found" },
+  { 0, "own-kernels", NULL, "with --compute real on a GPU: do not use cuBLAS and cuDNN" },
   { 0, "times", "FILE",
     "with --compute real, under a plan that only keeps: write the trace with the times that the "
     "ops "
@@ -198,7 +197,7 @@ static const cli_option options[] = {
     "look for accesses that nothing orders, and for waits and copies of the plan that the device "
     "was not given (emulated)" },
   { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)", RANGE_TIME },
-  { 0, "seed", "N", "decides those delays", RANGE_SEED },
+  { 0, "seed", "N", "seed of those delays", RANGE_SEED },
   { 0, "fault", "KIND=VALUE,...",
     "missing=SIZE: so much device memory is told of and not there; pinned=SIZE: no more is pinned; "
     "copy=N: the N-th copy fails; lost=N, wait=N: the N-th copy or wait is left out; counter=N: "

@@ -77,7 +77,7 @@ static int run (call *c) {
 static const cli_option options[] = {
   { 's', "slowdown", "SHARE", "how much longer a step may take, such as 5%; default: 5%",
     RANGE_SHARE },
-  { 0, "fine", "SIZE", "stop when an end is known to so much; default: a 64th of the range",
+  { 0, "fine", "SIZE", "stop when the answer is known to within SIZE; default: a 64th of the range",
     RANGE_SIZE },
   OPTION_DEVICE,
   OPTION_HOST_OR_MEMORY,

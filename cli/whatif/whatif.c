@@ -243,22 +243,23 @@ static int run (call *c) {
 /* clang-format off */
 static const cli_option options[] = {
   { 'd', "device", "NAME,...", "other cards; default: the one that the trace was made for" },
-  { 0, "from", "NAME|FILE", "the card that the trace was measured on, where it does not say" },
-  { 0, "scale", "SHARE", "all times become this share of what they are, such as 50% for a card "
-    "twice as fast, instead of what rooflines say", RANGE_SCALE },
+  { 0, "from", "NAME|FILE", "the card that the trace was measured on, if it does not say" },
+  { 0, "scale", "SHARE",
+    "multiply all times, such as by 50% for a card twice as fast, instead of scaling by "
+    "rooflines", RANGE_SCALE },
   { 0, "link", "RATE,...",
-    "other links, such as 50GB/s, alike in both directions",
+    "other links, such as 50GB/s, with the same rate in both directions",
     { UNITS_RATE, DEVICE_LEAST_RATE, MOST_BYTES } },
   { 'b', "budget", "SIZE|%,...",
     "budgets; default: all that each card has to give", RANGE_AMOUNT },
   { 0, "batch", "xN,...",
-    "so many times the batch; the trace is one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
+    "multiples of the batch; the trace must be one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
   { 'j', "jobs", "N", "so many processes, or threads of fewer where there are fewer cells; default: "
     "one process with a thread for each processor", { UNITS_COUNT, 1, 256 } },
-  { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
-  { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
+  { 0, "array", "K/N", "compute only slice K of N, from 1 on, as JSON in the folder of --output" },
+  { 0, "merge", "DIR", "join such slices; there is no TRACE then" },
   { 'o', "output", "FILE|FOLDER",
-    "the answer as JSON goes to this file; with --array, to one in this folder" },
+    "file for the answer as JSON; with --array, the folder for it" },
   OPTION_HOST_OR_MEMORY,
   { 0, "ranks", "N,...", "on so many cards of --host at once; default: on all of them",
     { UNITS_COUNT, 1, HOST_MOST_CARDS } },
