@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* For whom a plan is made: --for torch, compile, replay or run; without it, the executor that recorded the
-   trace. */
+/* The executor that a plan is made for: --for torch, compile, replay or run; without it, the one
+   that recorded the trace. */
 #ifndef FERRY_CLI_INPUTS_EXECUTORS_H
 #define FERRY_CLI_INPUTS_EXECUTORS_H
 

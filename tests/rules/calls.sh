@@ -31,7 +31,7 @@ picture() {
       do { more = 0
         for (i = 1; i <= n; i++) if (from[i] in reached && !(to[i] in reached)) more = reached[to[i]] = 1
       } while (more)
-      for (f in reached) { files[node(f)]++; all += f ~ /^solver/ }
+      for (f in reached) files[node(f)] = 1
       for (i = 1; i <= n; i++) if (from[i] in reached) {
         a = node(from[i]); b = node(to[i])
         if (a != b && !((a, b) in edge)) { edge[a, b] = 1; calls[a] = calls[a] " " b; above[b]++ }
@@ -40,7 +40,6 @@ picture() {
       for (i = 2; i <= left; i++) for (j = i; j > 1 && sorted[j - 1] > sorted[j]; j--) {
         x = sorted[j]; sorted[j] = sorted[j - 1]; sorted[j - 1] = x }
       total = left
-      print "    " all " files of solver/ are reached from solve.c"
       while (left > 0) {
         for (k = 1; k <= total; k++) if (!(sorted[k] in done) && above[sorted[k]] <= 0) break
         if (k > total) { print "    in a circle:"; for (k = 1; k <= total; k++) if (!(sorted[k] in done)) print "      " sorted[k]; break }
