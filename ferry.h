@@ -211,6 +211,9 @@ typedef struct ferry_options {
   ferry_op_order op_order;
   ferry_placement placement; /* not looked at with same_places */
   ferry_effort effort;
+  const struct ferry_plan *const *starts; /* known plans: one that is legal here is never given up
+                                             for a slower one */
+  int32_t n_starts;
 } ferry_options;
 
 /* The best plan that was found; it passes ferry_check. Where none fits, err names the smallest

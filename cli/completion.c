@@ -39,13 +39,17 @@ static bool takes_network (const cli_command *command) {
   return is (command->name, "zoo") || is (command->name, "max-batch");
 }
 
+static bool is_card (const cli_option *o) {
+  return is (o->value, "NAME|FILE");
+}
+
 static bool takes_file (const cli_option *o) {
   return strstr (o->value, "FILE") || strstr (o->value, "FOLDER") || strstr (o->value, "DIR");
 }
 
 /* The words after an option, separated by spaces; nothing where anything may follow. */
 static void words_of (const cli_option *o, const char *devices) {
-  if (is (o->name, "device") || is (o->name, "from"))
+  if (is_card (o))
     fputs (devices, stdout);
   else if (is (o->name, "policy") || is (o->name, "policies"))
     policies ();
@@ -123,7 +127,7 @@ static void zsh_option (const cli_option *o) {
   putchar (']');
   if (o->value) {
     printf (":value:");
-    if (takes_file (o) && !is (o->name, "device") && !is (o->name, "from"))
+    if (takes_file (o) && !is_card (o))
       printf ("_files");
     else {
       putchar ('(');

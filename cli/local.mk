@@ -74,6 +74,8 @@ ferry_SOURCES = \
   cli/inputs/progress.h \
   cli/inputs/rewriting.c \
   cli/inputs/rewriting.h \
+  cli/inputs/starts.c \
+  cli/inputs/starts.h \
   cli/inputs/stopping.c \
   cli/inputs/stopping.h \
   cli/inputs/tunings.c \

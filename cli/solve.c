@@ -15,6 +15,7 @@
 #include "cli/explain/policy.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/starts.h"
 #include "cli/inputs/tunings.h"
 #include "cli/inputs/rewriting.h"
 #include "cli/remote/remote.h"
@@ -242,7 +243,8 @@ static bool read_question (call *c, question *q) {
   if (!q->trace || !planner_read (c, q->trace, &q->p))
     return false;
   solve_options *o = &q->p.ask.options;
-  return executor_places (c, q->given, &o->same_places, &o->placement);
+  return executor_places (c, q->given, &o->same_places, &o->placement) &&
+         starts_read (c, q->given, q->trace, &q->p.ask);
 }
 
 /* --html: the page of the step. */
@@ -312,10 +314,10 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
 
 /* Options of our own planner would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = { "reserve",   "sections", "section-order", "order",
-                                      "recompute", "gap",      "limit",         "seconds",
-                                      "seed",      "dump",     "noise",         "tune",
-                                      "effort",    "placement" };
+  static const char *const ours[] = { "reserve",   "sections",  "section-order", "order",
+                                      "recompute", "gap",       "limit",         "seconds",
+                                      "seed",      "dump",      "noise",         "tune",
+                                      "effort",    "placement", "from" };
   const char *found = call_flag (c, "same-places") ? "same-places"
                       : call_flag (c, "swap-only") ? "swap-only"
                                                    : NULL;
@@ -460,6 +462,9 @@ static const cli_option options[] = {
     "processors",
     { UNITS_COUNT, 1, 256 } },
   { 0, "seed", "N", "seed of the search; default: 1", RANGE_SEED },
+  { 0, "from", "FILE,...",
+    "known plans of this trace, of whatever budget and card: the answer is no slower than one that "
+    "is legal here, and their orders, cuts and drops are tried" },
   { 0,
     "noise",
     "%",

@@ -93,13 +93,11 @@ ferry_trace *library_trace (arena *a, trace *t, error *err) {
 }
 
 ferry_plan *library_plan (const plan *p, error *err) {
-  bytes text = { 0 };
   ferry_plan *out = calloc (1, sizeof *out);
   if (!out)
     error_memory (err);
-  else if ((out->arena = library_arena (err)) && plan_text (p, true, &text, err))
-    out->plan = plan_parse (text.data, text.size, NULL, out->arena, err);
-  bytes_free (&text);
+  else if ((out->arena = library_arena (err)))
+    out->plan = plan_copy (p, out->arena, err);
   if (out && out->plan)
     return out;
   ferry_plan_free (out);
@@ -168,6 +166,22 @@ bool library_options (const ferry_options *o, library_speaker *speaker, error *e
   return words_are_known (x, err);
 }
 
+static bool read_starts (library_speaker *s, solve_options *out, error *err) {
+  const ferry_options *x = &s->options;
+  if (x->n_starts < 0 || x->n_starts > LIBRARY_STARTS)
+    return error_set (err, ERR_usage, "n_starts is %d; it is 0 to %d", x->n_starts, LIBRARY_STARTS);
+  if (x->n_starts && !library_given (x->starts, "starts", err))
+    return false;
+  for (int32_t i = 0; i < x->n_starts; i++) {
+    if (!library_given (x->starts[i], "one of the starts", err))
+      return false;
+    s->starts[i] = x->starts[i]->plan;
+  }
+  out->starts = s->starts;
+  out->n_starts = x->n_starts;
+  return true;
+}
+
 bool library_parts (const ferry_options *x, const trace *t, error *err) {
   int64_t most = allowed_most_parts (t);
   return x->sections != FERRY_SECTIONS_FIXED || x->section_parts <= most ||
@@ -203,6 +217,7 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   s->stop_context = x->stop_context;
   s->log = x->progress ? &speaker->log : NULL;
   s->host_bytes = x->host_bytes ? x->host_bytes : s->host_bytes;
-  return ask_budget (out, x->budget_bytes ? x->budget_bytes : out->asked_bytes, err) &&
+  return read_starts (speaker, s, err) &&
+         ask_budget (out, x->budget_bytes ? x->budget_bytes : out->asked_bytes, err) &&
          ask_host (&out->device, s->host_bytes, err);
 }

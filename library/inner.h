@@ -43,10 +43,13 @@ ferry_trace *library_trace (arena *a, trace *t, error *err) MUST_CHECK;
 /* A copy, by its text. */
 ferry_plan *library_plan (const plan *p, error *err) MUST_CHECK;
 
+enum { LIBRARY_STARTS = 16 };
+
 /* The caller's options, and the logger that speaks to their `progress`. */
 typedef struct library_speaker {
   ferry_options options;
   logger log;
+  const plan *starts[LIBRARY_STARTS]; /* those of the options */
 } library_speaker;
 
 /* The options over zeros; ERR_usage where they cannot be meant. */

@@ -120,7 +120,7 @@ ferry_plan *ferry_solve (const ferry_trace *t, const ferry_options *o, ferry_err
     if (!by_policy (t, &speaker.options, &q, p, &err))
       p->plan = NULL;
   } else if (p && ask_solve (t->trace, &q, p->arena, &found, &err)) {
-    p->plan = found.plan;
+    p->plan = q.options.n_starts ? plan_copy (found.plan, p->arena, &err) : found.plan;
   }
   return plan_end (p, out, &err);
 }

@@ -7,6 +7,7 @@
 #include "solver/placed.h"
 #include "solver/question.h"
 #include "solver/search/search.h"
+#include "solver/starts.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
 #include "trace/simulate/lost.h"
@@ -235,4 +236,44 @@ bool again_grouped (question *q, error *err) {
   effort how = effort_again (
       &p, &q->best, placed_rewrites (q->o) ? TUNE_arena_again_part : TUNE_latency_again_part);
   return !is_late (&p, &like) || try_again (&p, &like, &larger, &how, &q->best, NULL, err);
+}
+
+/* Its order, cuts and drops, with what moves searched once more; in the places that it has, where
+   they are allowed. */
+static bool search_like (question *q, const plan *known, error *err) {
+  placing p = placing_of (q);
+  const solution had = q->best;
+  bool in_arena = q->o->placement == PLACES_ARENA ||
+                  (q->o->placement == PLACES_AUTO && known->placement.kind == PLACEMENT_ARENA);
+  again how_else = { "known", in_arena ? PLACEMENT_ARENA : PLACEMENT_GRANULES, false, false };
+  effort how = effort_again (&p, &q->best, TUNE_arena_again_part);
+  return try_again (&p, known, &how_else, &how, &q->best, NULL, err) &&
+         (q->best.plan == had.plan ||
+          starts_certify (q->t, q->o, q->asked, &had, &q->best, q->arena, err));
+}
+
+/* One that is slower here than the best, though it is legal, has nothing to give. */
+static bool begin_like (question *q, const plan *p, error *err) {
+  error why = { 0 };
+  plan *known = NULL;
+  if (!starts_suits (q->t, q->o, p, q->arena, &why))
+    return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
+  if (!starts_fit (q->t, q->o, p, q->arena, &known, &why) && why.code != ERR_infeasible)
+    return error_set (err, why.code, "%s", why.text);
+  if (known && known->predicted.step_ns >= q->best.plan->predicted.step_ns)
+    return true;
+  return starts_take (q->t, q->o, q->asked, known, q->arena, &q->best, err) &&
+         search_like (q, p, err);
+}
+
+bool again_is_known (const question *q) {
+  placing p = placing_of (q);
+  return q->o->n_starts && !is_done (&p, &q->best);
+}
+
+bool again_known (question *q, error *err) {
+  for (int32_t i = 0; i < q->o->n_starts && again_is_known (q); i++)
+    if (!begin_like (q, q->o->starts[i], err))
+      return false;
+  return true;
 }

@@ -227,6 +227,8 @@ libcore_a_SOURCES += \
   solver/sections/sections.h \
   solver/solve.c \
   solver/solve.h \
+  solver/starts.c \
+  solver/starts.h \
   solver/tuning/stats.c \
   solver/tuning/stats.def \
   solver/tuning/stats.h \

@@ -58,11 +58,13 @@ bool orders_best_look (question *q, error *err) MUST_CHECK;
 
 bool again_rewrites (const question *q);
 bool again_may (const question *q);
+bool again_is_known (const question *q);
 
 bool again_anew (question *q, error *err) MUST_CHECK;
 bool again_arena (question *q, error *err) MUST_CHECK;
 bool again_uncut (question *q, error *err) MUST_CHECK;
 bool again_reordered (question *q, error *err) MUST_CHECK;
 bool again_grouped (question *q, error *err) MUST_CHECK;
+bool again_known (question *q, error *err) MUST_CHECK;
 
 #endif

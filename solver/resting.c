@@ -103,6 +103,7 @@ bool resting_take (const trace *t, const solve_options *o, const effort *e, aren
     return true;
   }
   out->options.trace_digest = NULL;
+  out->options.n_starts = 0; /* they are of the whole trace */
   out->options.resting_bytes = resting_bytes (t, &out->like);
   out->options.host_bytes -= out->options.resting_bytes;
   out->effort = e ? *e : (effort){ 0 };

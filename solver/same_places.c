@@ -90,8 +90,9 @@ static bool certify (const trying *w, solution *s, error *err) {
 bool same_places_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
                         solution *out, error *err) {
   trying w = { .t = t, .o = o, .effort = solve_effort (o, e), .arena = a, .winner = -1 };
-  w.limit_ticks =
-      w.effort.limit_ticks ? w.effort.limit_ticks : solve_level_ticks (o, SOLVE_LIMIT_TICKS);
+  w.limit_ticks = w.effort.limit_ticks
+                      ? w.effort.limit_ticks
+                      : solve_level_ticks (o, tuned (o->tuning, TUNE_search_swaps_ticks));
   bool enough = false;
   for (int i = 0; i < TRIES && !enough; i++)
     if (!try_one (&w, i, &enough, err))

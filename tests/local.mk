@@ -62,6 +62,8 @@ libtesting_a_SOURCES = \
   tests/import_texts.h \
   tests/keep_kth.c \
   tests/keep_kth.h \
+  tests/more_pair.c \
+  tests/more_pair.h \
   tests/op_bench.c \
   tests/op_bench.h \
   tests/op_cases.c \
@@ -158,6 +160,7 @@ check_PROGRAMS = \
   tests/test_metamorphic \
   tests/test_mix \
   tests/test_mix_random \
+  tests/test_more \
   tests/test_narrow \
   tests/test_noise \
   tests/test_one_arena \

@@ -102,6 +102,36 @@ START_TEST (texts_come_back) {
 }
 END_TEST
 
+/* A known plan is not given up for a slower one, and the answer outlives it. */
+START_TEST (starts) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  ferry_options o = for_share (t, d, 60);
+  ferry_result first = FERRY_INIT (ferry_result), second = FERRY_INIT (ferry_result);
+  o.gap_ppm = 1;
+  o.limit_ticks = 100000;
+  ferry_plan *p = ferry_solve (t, &o, &err);
+  ck_assert_msg (p && ferry_simulate (t, p, &first, &err), "%s", err.text);
+  o.budget_bytes += o.budget_bytes / 50;
+  o.limit_ticks = 1;
+  const ferry_plan *known[] = { p };
+  o.starts = known;
+  o.n_starts = 1;
+  ferry_plan *q = ferry_solve (t, &o, &err);
+  ferry_plan_free (p);
+  ck_assert_msg (q && ferry_check (t, q, &err), "%s", err.text);
+  ck_assert (ferry_simulate (t, q, &second, &err));
+  ck_assert_int_le (second.step_ns, first.step_ns);
+  ferry_plan_free (q);
+  o.starts = NULL;
+  ck_assert_ptr_null (ferry_solve (t, &o, &err));
+  ck_assert_int_eq (err.exit_status, 2);
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
 /* A profile in memory is what the same file is. */
 START_TEST (profiles_from_memory) {
   static const char text[] = "ferry-text/1\nname net\nbatch 2\n"
@@ -490,6 +520,7 @@ END_TEST
 int main (void) {
   const TTest *const tests[] = { nothing_given_is_an_error,
                                  texts_come_back,
+                                 starts,
                                  profiles_from_memory,
                                  flags_and_orders,
                                  walks_to_the_end,

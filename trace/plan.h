@@ -121,6 +121,8 @@ typedef struct plan {
 plan *plan_load (const char *path, const read_options *o, arena *a, error *err) MUST_CHECK;
 plan *plan_parse (const char *text, int64_t size, const read_options *o, arena *a,
                   error *err) MUST_CHECK;
+/* All of it, in another arena. */
+plan *plan_copy (const plan *p, arena *a, error *err) MUST_CHECK;
 /* packed: stays, moves and op_waits as columns. */
 bool plan_text (const plan *p, bool packed, bytes *out, error *err) MUST_CHECK;
 bool plan_store (const plan *p, const char *path, bool packed, error *err) MUST_CHECK;

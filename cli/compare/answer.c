@@ -28,6 +28,8 @@ static bool fill_ours (call *c, comparison *t, row *r, arena *a) {
   p.ask.options.level = t->level;
   p.ask.options.placement = t->placement;
   p.ask.options.same_places = t->same_places;
+  p.ask.options.starts = t->known;
+  p.ask.options.n_starts = t->n_known;
   r->answer.label = our_ways[r->policy - OURS].name;
   if (!planner_solve (c, &p, t->trace, a, &s)) {
     r->interrupted = c->err.code == ERR_interrupted;
@@ -41,6 +43,8 @@ static bool fill_ours (call *c, comparison *t, row *r, arena *a) {
     r->answer.reached_bytes = f.bytes;
     return true;
   }
+  if (!(t->known[t->n_known++] = plan_copy (s.plan, t->keeps, &c->err)))
+    return false;
   if (r->policy == OURS)
     t->lower_bound_ns = s.bound.lower_bound_ns;
   else if (r->policy == OURS_DROPS && t->ours[OURS_DROPS - OURS].recompute == RECOMPUTE_AUTO)

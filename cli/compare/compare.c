@@ -26,7 +26,8 @@ static bool run_budget (void *context, int b, error *err) {
   run_context *x = context;
   call *c = x->call;
   comparison t = *x->table;
-  bool tsv = call_text (c, "tsv"), ok = comparison_bound (c, &t, t.budgets[b]);
+  t.keeps = arena_made (&c->err);
+  bool tsv = call_text (c, "tsv"), ok = t.keeps && comparison_bound (c, &t, t.budgets[b]);
   columns *to = ok && !c->json && !tsv ? comparison_head (c, &t, t.budgets[b]) : NULL;
   for (int i = 0; ok && i < t.n_policies && !stopping_asked (c); i++) {
     row r = { .budget_bytes = t.budgets[b], .policy = t.policies[i] };
@@ -45,6 +46,7 @@ static bool run_budget (void *context, int b, error *err) {
   }
   if (to)
     columns_print (to);
+  arena_free (t.keeps);
   if (!ok)
     *err = c->err;
   return ok;
@@ -187,7 +189,8 @@ const cli_command command_compare = {
       "Ours comes four times: `ferry` only swaps, `ferry-recompute` may drop tensors and compute "
       "them again, `ferry-sections` may run ops in parts, `ferry-all` may do both in any order of "
       "the "
-      "ops; each finds what `solve` with these options finds. Where less is allowed, what is left "
+      "ops; each finds what `solve` with these options finds, or what a row above has found with "
+      "less. Where less is allowed, what is left "
       "of "
       "them comes. So does the bound: the gap of each plan is to the bound "
       "of "

@@ -46,6 +46,10 @@ typedef struct comparison {
   char digest[TRACE_DIGEST];
   /* At the budget that is being compared, without and with recomputing; -1: none, or not known. */
   int64_t lower_bound_ns, drops_bound_ns;
+  /* Ours at this budget so far: each is a start of those that may do more. */
+  const plan *known[PLANNERS - OURS];
+  int32_t n_known;
+  arena *keeps;
   bool *any; /* a plan was found, in whichever process */
 } comparison;
 

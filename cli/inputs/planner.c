@@ -50,6 +50,7 @@ static bool read_effort (call *c, planner *p) {
   p->ask.options.seed = (uint64_t)seed;
   p->ask.options.noise_percent = (int32_t)noise;
   p->ask.options.keep_proof = call_flag (c, "proof");
+  p->from = call_has_option (c, "from") ? call_text (c, "from") : NULL;
   p->ask.options.same_places = call_has_option (c, "same-places") && call_flag (c, "same-places");
   return true;
 }
@@ -136,6 +137,8 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_add_int (&w, "budget_bytes", p->ask.asked_bytes);
   if (p->ask.options.level)
     json_add_text (&w, "effort", effort_words[p->ask.options.level]);
+  if (p->from)
+    json_add_text (&w, "from", p->from);
   json_add_int (&w, "gap_ppm", p->ask.options.gap_ppm);
   json_add_int (&w, "host_bytes", p->ask.options.host_bytes);
   json_add_int (&w, "limit_ticks", p->ask.options.limit_ticks);

@@ -14,6 +14,7 @@ typedef struct planner {
   bool interrupted;
   call *call;         /* while it solves */
   const char *tuned;  /* the text of --tune; or NULL */
+  const char *from;   /* of --from; or NULL */
   search_stats stats; /* of all that was solved */
 } planner;
 

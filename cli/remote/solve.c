@@ -201,7 +201,7 @@ static bool take_answer (call *c, client *it, const char *job, const remote_ques
 }
 
 bool remote_can (call *c) {
-  static const char *const local[] = { "dump", "html", "tune" };
+  static const char *const local[] = { "dump", "from", "html", "tune" };
   for (size_t i = 0; i < sizeof local / sizeof *local; i++)
     if (call_text (c, local[i]))
       return error_set (&c->err, ERR_usage, "--%s is not for --server: solve here", local[i]);

@@ -215,7 +215,7 @@ bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *er
   static const variant nothing = { 0 };
   const solve_options *o = q->options;
   effort e = solve_effort (o, &q->effort);
-  int64_t limit_ticks = e.limit_ticks ? e.limit_ticks : SOLVE_LIMIT_TICKS;
+  int64_t limit_ticks = e.limit_ticks ? e.limit_ticks : tuned (o->tuning, TUNE_search_swaps_ticks);
   bool program = is_worth_a_program (q);
   rewritten_step *step = NEW (a, 1, rewritten_step, err);
   arena *scratch = arena_made (err);

@@ -61,10 +61,13 @@ typedef struct solve_options {
   int64_t arena_granule_bytes; /* solver/placed's own: as schedule's */
   int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
   bool by_latency;             /* likewise: as layout_request's */
-  const tuning *tuning;        /* NULL: as shipped */
-  solved_programs *solved;     /* programs so far; NULL: `solve` has its own */
-  search_stats *stats;         /* the worth of each strategy is added there; or NULL */
-  int32_t threads;             /* that may search side by side, to the same plan; 0: one */
+  const plan *const *starts;   /* plans that are known: one that is legal here is never given
+                                         up for a slower one (solver/starts.h) */
+  int32_t n_starts;
+  const tuning *tuning;    /* NULL: as shipped */
+  solved_programs *solved; /* programs so far; NULL: `solve` has its own */
+  search_stats *stats;     /* the worth of each strategy is added there; or NULL */
+  int32_t threads;         /* that may search side by side, to the same plan; 0: one */
 } solve_options;
 
 /* The bound of a step by itself: any units, parts and pool that a plan may choose. */
@@ -91,10 +94,8 @@ typedef struct effort {
   bool rough;           /* the bound is only a guide, nothing is refined */
 } effort;
 
-/* The defaults of gap_ppm, and of limit_ticks where neither cuts nor drops are allowed: so many
-   times solve_events_per_tick. */
+/* The default of gap_ppm. */
 #define SOLVE_GAP_PPM 5000
-#define SOLVE_LIMIT_TICKS ((int64_t)4000000)
 /* So many ticks at that level. */
 int64_t solve_level_ticks (const solve_options *o, int64_t ticks);
 /* A plan that takes no longer is as near to that bound as was asked for; gap_ppm 0: the default. */

@@ -129,7 +129,7 @@ bool recompute_search (const recompute_request *q, arena *a, recompute_result *o
                 .stall_ppm = 1000000 };
   f.limit_ticks = q->limit_ticks   ? q->limit_ticks
                   : o->limit_ticks ? o->limit_ticks
-                                   : SOLVE_LIMIT_TICKS;
+                                   : tuned (o->tuning, TUNE_search_swaps_ticks);
   f.best = f.bold = *f.cut;
   f.bold_value.step_ns = INT64_MAX;
   f.room_bytes = units_scale (o->budget_bytes, find_number (&f, TUNE_drops_room_ppm), 1000000);

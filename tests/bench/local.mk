@@ -13,6 +13,7 @@ BENCHES = \
   tests/bench/bench_ground \
   tests/bench/bench_growth \
   tests/bench/bench_mix \
+  tests/bench/bench_more \
   tests/bench/bench_noise \
   tests/bench/bench_ops \
   tests/bench/bench_policies \

@@ -361,3 +361,11 @@ plan *plan_load (const char *path, const read_options *o, arena *a, error *err) 
     error_in_file (err, path);
   return p;
 }
+
+plan *plan_copy (const plan *p, arena *a, error *err) {
+  bytes text = { 0 };
+  plan *out =
+      plan_text (p, true, &text, err) ? plan_parse (text.data, text.size, NULL, a, err) : NULL;
+  bytes_free (&text);
+  return out;
+}
