@@ -20,8 +20,8 @@ typedef struct more_pair {
 enum { MORE_GAP_PPM = 5000, MORE_WORST_PPM = 1000000000 };
 
 /* The index-th pair of a kind and seed, the same on every machine. part: of the usual effort, one
-   in so many. */
-bool more_pair_of (more_kind kind, uint64_t seed, int index, int part, more_pair *out,
+   in so many. small: of the smallest steps alone. */
+bool more_pair_of (more_kind kind, uint64_t seed, int index, int part, bool small, more_pair *out,
                    error *err) MUST_CHECK;
 
 #endif

@@ -27,7 +27,7 @@ static void count (seen *s, const more_pair *p) {
 static bool run (more_kind kind, uint64_t seed, int index, int part, seen *to, error *err) {
   more_pair p;
   double from = bench_cpu_s ();
-  if (!more_pair_of (kind, seed, index, part, &p, err))
+  if (!more_pair_of (kind, seed, index, part, false, &p, err))
     return false;
   printf ("{\"bench\":\"more\",\"kind\":\"%s\",\"index\":%d,\"what\":\"%s\",\"less_ns\":%lld,"
           "\"more_ns\":%lld,\"bound_ns\":%lld,\"worse_percent\":%.4f,\"seconds\":%.2f}\n",
