@@ -64,7 +64,10 @@ typedef struct tensor {
   bool persistent, pinned;
   bool split;    /* cut along the batch when its op runs in sections */
   bool whole;    /* moves as one: what an executor asks for, not the file */
+  bool placed;   /* its copies have the place that it has: likewise */
   uint8_t again; /* a tensor_again: likewise */
+  int32_t
+      twin; /* of a placed one that is made again, and of its copies: its index and one; 0: none */
 } tensor;
 
 typedef struct op {

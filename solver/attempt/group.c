@@ -174,7 +174,7 @@ static bool find_small (grouping *g, arena *a, error *err) {
   for (int32_t i = 0; i < t->n_tensors; i++) {
     const tensor *x = &t->tensors[i];
     if ((x->persistent && !g->rule->persistent) || x->pinned ||
-        uses_count (&g->clock.uses, i) == 0 || x->bytes < g->rule->least_bytes)
+        uses_count (&g->clock.uses, i) == 0 || x->bytes < g->rule->least_bytes || x->twin != 0)
       continue;
     int32_t sent = g->rule->share ? gap_sent (g, i) : NO_GAP;
     bool stays = g->rule->share && sent == NO_GAP;

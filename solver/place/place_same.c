@@ -81,18 +81,50 @@ static int compare_named (const void *a, const void *b) {
   return x->timed_stay < y->timed_stay ? -1 : x->timed_stay > y->timed_stay;
 }
 
+/* Copies of a placed tensor have its place. */
+static int32_t first_of (const stays *l, int32_t unit) {
+  int32_t twin = unit < l->trace->n_tensors ? l->trace->tensors[unit].twin : 0;
+  return twin > 0 ? twin - 1 : unit;
+}
+
 static named name_of (const stays *l, int32_t i) {
   const timed_stay *x = &l->at[i];
   switch (x->kind) {
   case STAY_MOVE:
-    return (named){ l->moves[x->index].unit, l->moves[x->index].part, i };
+    return (named){ first_of (l, l->moves[x->index].unit), l->moves[x->index].part, i };
   case STAY_GROUP:
     return (named){ l->trace->n_tensors + x->index, x->part, i };
   case STAY_WORKSPACE:
     return (named){ l->units->count, x->index, i };
   default:
-    return (named){ x->index, x->part, i };
+    return (named){ first_of (l, x->index), x->part, i };
   }
+}
+
+static bool is_shared (const same *s, int32_t key) {
+  named n = name_of (s->l, s->stays[s->first_stay[key]]);
+  return n.unit < s->l->trace->n_tensors && s->l->trace->tensors[n.unit].twin > 0;
+}
+
+/* A tensor and its copies are there one after the other. */
+static bool takes_turns (const same *s, int32_t key) {
+  int32_t n = s->first_stay[key + 1] - s->first_stay[key];
+  const int32_t *at = s->stays + s->first_stay[key];
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t j = i + 1; j < n; j++) {
+      arc x = arc_of (s, at[i]), y = arc_of (s, at[j]);
+      if (inside (x.birth, y) || inside (y.birth, x))
+        return false;
+    }
+  return !s->always[key] || n == 1;
+}
+
+static bool all_take_turns (const same *s) {
+  for (int32_t k = 0; k < s->n_keys; k++)
+    if (is_shared (s, k) && !takes_turns (s, k))
+      return error_set (s->err, ERR_infeasible,
+                        "a tensor and its copy would be at one place at the same time");
+  return true;
 }
 
 static bool find_keys (same *s) {
@@ -308,7 +340,7 @@ bool place_same (const stays *l, moment period, moment start, int64_t budget, ar
   turn best = HEAVIEST;
   int32_t least = INT32_MAX;
   if (!place_begin (l, a, out, err) || !circle_of (l, period, start, a, &s.circle, err) ||
-      !find_keys (&s))
+      !find_keys (&s) || !all_take_turns (&s))
     return false;
   for (turn how = HEAVIEST; how < TURNS; how++) {
     arena_mark mark = arena_here (a);

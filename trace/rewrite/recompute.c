@@ -57,6 +57,13 @@ static bool copy_reads (again *g, int32_t entry, int32_t at, int32_t k) {
   return true;
 }
 
+/* The original and all copies move as one, since they share a place. */
+static void share_place (again *g, int32_t x, tensor *like) {
+  tensor *first = &g->e.made->tensors[x];
+  like->twin = first->twin = x + 1;
+  like->whole = first->whole = true;
+}
+
 static bool copy_writes (again *g, int32_t entry, int32_t k) {
   const op *o = &g->t->ops[k];
   for (int32_t j = 0; j < o->writes.count; j++) {
@@ -70,6 +77,8 @@ static bool copy_writes (again *g, int32_t entry, int32_t k) {
       like.persistent = false;
       like.pinned = like.again != AGAIN_FREELY;
       like.born_before = like.dies_after = NO_OP;
+      if (like.placed)
+        share_place (g, x, &like);
       g->fresh[x] = emit_tensor (&g->e, &like, from);
       if (g->fresh[x] < 0)
         return false;
