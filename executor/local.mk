@@ -224,6 +224,8 @@ MODULES = libferry-emu.so
 # What stands in front of the driver in a program that is profiled or run under a budget: its SONAME is
 # the driver's. Its stubs are written for one architecture.
 SHIM_FILES = \
+  executor/shim/again.c \
+  executor/shim/again.h \
   executor/shim/area.c \
   executor/shim/audit.c \
   executor/shim/audit.h \
@@ -255,6 +257,8 @@ SHIM_FILES = \
   executor/shim/record.c \
   executor/shim/record.h \
   executor/shim/refused.def \
+  executor/shim/repeat.c \
+  executor/shim/repeat.h \
   executor/shim/residency.c \
   executor/shim/resolve.c \
   executor/shim/share.c \
@@ -263,6 +267,7 @@ SHIM_FILES = \
   executor/shim/slots.h \
   executor/shim/state.c \
   executor/shim/trampolines.c \
+  executor/shim/trial.c \
   executor/shim/vacant.c \
   executor/shim/values.c \
   executor/shim/wraps.def \

@@ -311,13 +311,15 @@ scripts_under_test = \
   tests/train.sh \
   tests/service_flood.sh \
   tests/walk.sh \
-  tests/ranks.sh
+  tests/ranks.sh \
+  tests/run_remade.sh
 
 EXTRA_DIST += \
   $(long_under_test) \
   $(rules_under_test) \
   $(scripts_under_test) \
   tests/second/ranks.py \
+  tests/made_step.awk \
   tests/torch/compile_claims.py \
   tests/torch/home_claims.py \
   tests/torch/inductor_claims.py \

@@ -62,7 +62,7 @@ static void start_solver (runner *w) {
   run_outcome end = run_step (&(run_planner){ c, &w->run, &w->share, &w->device }, number);
   char line[1024];
   error_line (&c->err, line, sizeof line);
-  if (end == RUN_NO_PLAN)
+  if (end == RUN_NO_PLAN && w->run.block->step_effort == 0)
     fprintf (stderr, "ferry: no plan for step %d: %s; it stays on demand\n", number, line);
   else if (end == RUN_UNKEPT)
     fprintf (stderr, "ferry: %s; the plan of step %d is followed\n", line, number);
@@ -116,11 +116,15 @@ static void show_progress (runner *w) {
 static bool read_strict (call *c, shim_config *k) {
   static const char *const words[] = { "first", "always", "sync", NULL };
   static const char *const answers[] = { "yes", "no", NULL };
-  int which = SHIM_STRICT_FIRST, learn = 0;
+  static const char *const efforts[] = { "quick", "normal", "thorough", NULL };
+  static const char *const remakes[] = { "off", "verified", "trusted", NULL };
+  int which = SHIM_STRICT_FIRST, learn = 0, remake = REMAKE_VERIFIED;
+  int effort = call_flag (c, "wait") ? 0 : 1;
   k->paranoid = 500;
   k->strict_steps = 3;
   k->time_every = 64;
   if (!call_word (c, "strict", words, &which) || !call_word (c, "learn", answers, &learn) ||
+      !call_word (c, "remake", remakes, &remake) || !call_word (c, "effort", efforts, &effort) ||
       !call_quantity (c, "paranoid", &k->paranoid) ||
       !call_quantity (c, "strict-steps", &k->strict_steps) ||
       !call_quantity (c, "time-every", &k->time_every))
@@ -128,6 +132,8 @@ static bool read_strict (call *c, shim_config *k) {
   k->strict = (shim_strict)which;
   k->wait = call_flag (c, "wait");
   k->learns = learn == 0;
+  k->efforts = effort;
+  k->remake = k->learns ? (shim_remake)remake : REMAKE_OFF;
   k->shows_last = call_text (c, "chrome") != NULL;
   return true;
 }
@@ -288,6 +294,12 @@ static const cli_option options[] = {
     "the ops of every N-th planned step are timed, behind the first eight, 0: none; default: 64",
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "learn", "yes|no", "learn what ops read and write, by digests in two steps; default: yes" },
+  { 0, "effort", "quick|normal|thorough",
+    "how long better plans are sought while the first is followed: not at all, 8 times as long, or "
+    "64 times; default: normal, with --wait quick" },
+  { 0, "remake", "off|verified|trusted",
+    "tensors are made again by launching their kernels again: never, with each result's digest "
+    "compared, or compared in strict steps only; default: verified" },
   { 0, "progress", NULL, "say how it goes while it runs, also where no terminal is" },
   { 0, "report", "FILE", "write what happened as JSON" },
   { 0, "chrome", "FILE",

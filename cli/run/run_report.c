@@ -14,6 +14,47 @@ static int64_t stall_ns (const shim_block *b) {
   return ns > 0 ? ns : 0;
 }
 
+/* In the order of shim_unfit. */
+static const char *const unfit_words[] = {
+  "", "result", "input", "others", "small", "later", NULL
+};
+static const char *const unfit_texts[] = { "",
+                                           "its results are others when it is launched again",
+                                           "it changes a tensor that it was seen to read only",
+                                           "it writes what its parameters do not name",
+                                           "there is no room to put its small tensors aside",
+                                           "its results were others later in the step" };
+
+static int64_t n_unfit (const shim_block *b) {
+  return b->seen.unfit_ops < SHIM_UNFIT_OPS ? b->seen.unfit_ops : SHIM_UNFIT_OPS;
+}
+
+static void say_remade (const call *c, const shim_block *b) {
+  const shim_seen *s = &b->seen;
+  char a[UNITS_TEXT];
+  if (s->dropped_bytes > 0)
+    call_note (c, "%s more left to be made again, by %lld launches",
+               units_bytes (a, s->dropped_bytes), (long long)s->remakes);
+  for (int64_t i = 0; i < n_unfit (b); i++)
+    call_note (c, "kernel `%s` is not launched again: %s", b->unfit_op[i].name,
+               unfit_texts[b->unfit_op[i].why]);
+  if (s->unfit_ops > n_unfit (b))
+    call_note (c, "nor are %lld others", (long long)(s->unfit_ops - n_unfit (b)));
+}
+
+static void add_unfit (json_writer *w, const shim_block *b) {
+  json_put_key (w, "unfit");
+  json_open_array (w);
+  for (int64_t i = 0; i < n_unfit (b); i++) {
+    json_open_object (w);
+    json_add_text (w, "op", b->unfit_op[i].name);
+    json_add_text (w, "why", unfit_words[b->unfit_op[i].why]);
+    json_close_object (w);
+  }
+  json_close_array (w);
+  json_add_int (w, "unfit_ops", b->seen.unfit_ops);
+}
+
 static void tell_figures (const call *c, const shim_block *b, int status) {
   const shim_seen *s = &b->seen;
   char a[UNITS_TEXT], d[UNITS_TEXT], e[UNITS_TEXT], f[UNITS_TEXT];
@@ -32,6 +73,10 @@ static void tell_figures (const call *c, const shim_block *b, int status) {
   if (s->clean_bytes > 0)
     call_note (c, "%s more left without a copy, because the host had the same bytes",
                units_bytes (a, s->clean_bytes));
+  say_remade (c, b);
+  if (s->better_plans > 0)
+    call_note (c, "%lld better plans came while it ran; the last saves %s a step",
+               (long long)s->better_plans, units_time (a, s->better_ns));
   if (s->changed > 0)
     call_note (c,
                "%lld of %lld tensors that ops had only read before had changed when they left, and "
@@ -72,6 +117,8 @@ bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_b
     return true;
   json_begin (&w, 1);
   json_open_object (&w);
+  json_add_int (&w, "better_ns", s->better_ns);
+  json_add_int (&w, "better_plans", s->better_plans);
   json_add_int (&w, "budget_bytes", b->config.budget_bytes);
   json_add_int (&w, "changed", s->changed);
   json_add_text (&w, "changed_op", b->changed_op);
@@ -80,6 +127,7 @@ bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_b
   json_add_int (&w, "crossing_bytes", s->crossing_bytes);
   json_add_int (&w, "device_high_bytes", s->device_high_bytes);
   json_add_int (&w, "driver_high_bytes", s->driver_high_bytes);
+  json_add_int (&w, "dropped_bytes", s->dropped_bytes);
   json_add_bool (&w, "ended", b->ended);
   json_add_int (&w, "entries", s->entries);
   json_add_int (&w, "evictions", s->evictions);
@@ -109,12 +157,17 @@ bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_b
   json_add_int (&w, "plans", s->plans);
   json_add_int (&w, "predicted_step_ns", step_ns (s, s->predicted_ns));
   json_add_bool (&w, "refused", b->refused);
+  json_add_int (&w, "remade_on_leaving", s->remade_on_leaving);
+  json_add_text (&w, "remade_op", b->remade_op);
+  json_add_int (&w, "remakes", s->remakes);
   json_add_int (&w, "resizes", s->resizes);
   json_add_int (&w, "room_waits", s->room_waits);
   json_add_int (&w, "served_plans", s->served_plans);
   json_add_int (&w, "shared_high_bytes", shared_high_bytes);
   json_add_int (&w, "stall_ns", s->planned_timed > 0 ? stall_ns (b) : 0);
   json_add_int (&w, "strict_steps", s->strict_steps);
+  json_add_int (&w, "tested_ops", s->tested_ops);
+  add_unfit (&w, b);
   json_add_int (&w, "unplanned", s->unplanned);
   json_close_object (&w);
   bool good = json_finish (&w, &text, &c->err) && call_write (c, path, text.data, text.size);

@@ -12,7 +12,10 @@
 #include "trace/summary.h"
 
 /* A part of the plan's room is for what steps hand to each other. */
-enum { PLAN_TICKS = 400000, STAYING_PART = 8 };
+enum { PLAN_TICKS = 400000, MORE_BITS = 3, STAYING_PART = 8 };
+/* A part of the time that there is, in thousands: a plan that takes more is not worth the change.
+ */
+enum { MOST_OF_TIME = 995 };
 
 /* The host has room for what a step leaves to the next, and for what it has from the one before. */
 static int64_t crossing_bytes (const steps *s) {
@@ -30,7 +33,7 @@ static void allow (const run_planner *w, const steps *s, solve_options *o) {
   *o = (solve_options){ .device = w->device,
                         .budget_bytes = b->step_granules * b->step_granule,
                         .host_bytes = k->host_bytes > crossing ? k->host_bytes - crossing : 1,
-                        .limit_ticks = PLAN_TICKS,
+                        .limit_ticks = (int64_t)PLAN_TICKS << MORE_BITS * b->step_effort,
                         .seed = 1,
                         .same_places = true };
 }
@@ -38,10 +41,17 @@ static void allow (const run_planner *w, const steps *s, solve_options *o) {
 /* The answer has the time that the program's own step takes, by what the shim does. */
 static bool foresee (run_planner *w, const steps *s, const steps_map *map, bytes *text) {
   int64_t ns = 0;
-  if (!foresee_step (s, map, text, w->device, w->call->arena, &ns, &w->call->err))
+  const foresee_question q = { .steps = s,
+                               .map = map,
+                               .words = text,
+                               .device = w->device,
+                               .verifies = w->run->block->config.remake == REMAKE_VERIFIED };
+  if (!foresee_step (&q, w->call->arena, &ns, &w->call->err))
     return false;
   memcpy (text->data + sizeof ns * PLAN_PREDICTED, &ns, sizeof ns);
-  return true;
+  const shim_block *b = w->run->block;
+  return b->step_effort == 0 || ns * 1000 < b->step_plan_ns * MOST_OF_TIME ||
+         error_set (&w->call->err, ERR_infeasible, "no faster plan was found");
 }
 
 /* A plan that was given may have been made for more. */
@@ -63,7 +73,8 @@ static bool write_files (run_planner *w, const steps *s, const trace *t, const p
   call *c = w->call;
   char path[SHIM_PATH + 64];
   bytes text = { 0 };
-  bool good = answer_text (t, p, map, c->arena, &text, &c->err) && has_room (w, &text) &&
+  const answer_question q = { t, p, s, map };
+  bool good = answer_text (&q, c->arena, &text, &c->err) && has_room (w, &text) &&
               foresee (w, s, map, &text) &&
               file_write (program_file (w->run, path, sizeof path, SHIM_PLAN, number), text.data,
                           text.size, FILE_PLAIN, &c->err);
@@ -80,6 +91,17 @@ static bool keep_files (call *c, const trace *t, const plan *p) {
 static const plan *plan_here (run_planner *w, const trace *t, const solve_options *o) {
   solution found;
   return solve (t, o, w->call->arena, &found, &w->call->err) ? found.plan : NULL;
+}
+
+static const plan *plan_remaking (run_planner *w, const trace *t, const solve_options *o) {
+  solve_options more = *o;
+  more.recompute = RECOMPUTE_AUTO;
+  return plan_here (w, t, &more);
+}
+
+/* With tensors made again, as far as it is known what ops write. */
+static bool may_remake (const run_planner *w, const trace *t) {
+  return w->run->block->config.remake != REMAKE_OFF && !trace_knows_only_touches (t);
 }
 
 /* It may be for the step as a profile without --learn has it. */
@@ -133,14 +155,18 @@ run_outcome run_step (run_planner *w, int number) {
   w->device->granule_bytes = b->step_granule;
   allow (w, &s, &o);
   const plan *p = NULL;
-  if (t && given)
-    p = plan_given (w, &s, &told, &t, &map);
-  else if (t)
-    p = call_text (c, "server") ? plan_there (w, t, &o) : plan_here (w, t, &o);
   if (t)
     w->run->block->step_ops_ns = trace_total_ns (t);
-  bool good = p && write_files (w, &s, t, p, &map, number) &&
-              (!call_text (c, "share") || share_tell_step (c, w->share, t));
+  bool good = t && !given && !call_text (c, "server") && may_remake (w, t) &&
+              (p = plan_remaking (w, t, &o)) && write_files (w, &s, t, p, &map, number);
+  if (!good) {
+    c->err = (error){ 0 };
+    p = !t      ? NULL
+        : given ? plan_given (w, &s, &told, &t, &map)
+                : (call_text (c, "server") ? plan_there : plan_here) (w, t, &o);
+    good = p && write_files (w, &s, t, p, &map, number);
+  }
+  good = good && (!call_text (c, "share") || share_tell_step (c, w->share, t));
   steps_close (&s);
   return !good ? RUN_NO_PLAN : keep_files (c, t, p) ? RUN_PLANNED : RUN_UNKEPT;
 }

@@ -21,6 +21,8 @@ void step_free (step *s) {
   free (s->aways);
   free (s->actions);
   free (s->chunk_of);
+  free (s->again);
+  free (s->off);
   free (s);
 }
 
@@ -53,8 +55,9 @@ static bool take_tensors (step *s, const beats *b, int64_t first, int64_t end) {
     bool there = life_at (l, first),
          lasts = there && life_crossing (l, first, end) == CROSSING_NONE;
     if (there || (l->born >= first && l->born < end))
-      s->tensors[s->n_tensors++] =
-          (step_tensor){ .number = l->number, .bytes = l->bytes, .lasts = lasts, .slot = -1 };
+      s->tensors[s->n_tensors++] = (step_tensor){
+        .number = l->number, .bytes = l->bytes, .lasts = lasts, .read_last = -1, .slot = -1
+      };
     s->n_lasting += lasts;
   }
   return true;
@@ -100,6 +103,7 @@ step *step_take (const beats *b, int64_t first, int64_t end) {
                                           .stream = e->stream,
                                           .first_ref = at,
                                           .n_refs = e->n_refs,
+                                          .again = -1,
                                           .tensor = l == NULL ? -1 : tensor_of (s, l->number) };
     for (int32_t k = 0; k < e->n_refs; k++)
       s->refs[at++] = tensor_of (s, beats_ref (b, e, k));
@@ -156,8 +160,53 @@ static void find_staying (step *s) {
     step_pair *c = &s->pairs[i];
     c->stays = s->tensors[c->old].homes != NULL && s->tensors[c->heir].homes != NULL;
     for (int32_t k = 0; k < s->n_actions; k++)
-      c->stays = c->stays && s->actions[k].tensor != c->heir;
+      c->stays =
+          c->stays && (s->actions[k].what == ACTION_AGAIN || s->actions[k].tensor != c->heir);
   }
+}
+
+/* An op, by its beat; one row of several. */
+static bool read_again (step *s, const int64_t *w, step_span *out) {
+  if (w[2] < 0 || w[2] >= s->n_beats || w[3] < 0 || w[3] >= s->n_beats ||
+      s->beats[w[2]].n_refs > AGAIN_REFS || s->beats[w[2]].bytes >= 0)
+    return false;
+  step_beat *b = &s->beats[w[2]];
+  if (b->again < 0) {
+    b->again = s->n_again;
+    s->again[s->n_again++] = (step_again){ .beat = (int32_t)w[2], .uses = w[4] };
+  }
+  out->again = b->again;
+  out->entry = (int32_t)w[3];
+  s->n_entries = out->entry >= s->n_entries ? out->entry + 1 : s->n_entries;
+  return true;
+}
+
+bool step_writes (const step *s, const step_span *a, int32_t tensor) {
+  const step_again *g = &s->again[a->again];
+  const step_beat *b = &s->beats[g->beat];
+  for (int32_t i = 0; i < b->n_refs; i++)
+    if (s->refs[b->first_ref + i] == tensor && again_uses (g, i) != USE_READS)
+      return true;
+  return false;
+}
+
+/* A dropped tensor is made again by the next entry that writes it. */
+static bool find_makers (step *s) {
+  s->off = calloc ((size_t)s->n_entries + 1, sizeof *s->off);
+  for (int32_t i = 0; s->off != NULL && i < s->n_actions; i++) {
+    step_span *a = &s->actions[i];
+    const step_again *g = a->what == ACTION_AGAIN ? &s->again[a->again] : NULL;
+    for (int32_t k = 0; g != NULL && k < s->beats[g->beat].n_refs; k++)
+      if (again_uses (g, k) != USE_WRITES && s->refs[s->beats[g->beat].first_ref + k] >= 0)
+        s->tensors[s->refs[s->beats[g->beat].first_ref + k]].read_last = i;
+    for (int32_t k = i + 1; a->what == ACTION_DROP && k < s->n_actions && !a->remade; k++)
+      if (s->actions[k].what == ACTION_AGAIN && step_writes (s, &s->actions[k], a->tensor)) {
+        a->remade = true;
+        a->entry = s->actions[k].entry;
+        a->again = s->actions[k].again;
+      }
+  }
+  return s->off != NULL;
 }
 
 bool step_answer (step *s, const char *path) {
@@ -174,19 +223,22 @@ bool step_answer (step *s, const char *path) {
     return false;
   s->aways = calloc ((size_t)aways + 1, sizeof *s->aways);
   s->actions = calloc ((size_t)actions + 1, sizeof *s->actions);
-  if (s->aways == NULL || s->actions == NULL)
+  s->again = calloc ((size_t)s->n_beats + 1, sizeof *s->again);
+  if (s->aways == NULL || s->actions == NULL || s->again == NULL)
     return false;
   for (; s->n_aways < aways; s->n_aways++, w += 3)
     if (!read_span (s, w, &s->aways[s->n_aways]))
       return false;
   for (; s->n_actions < actions; s->n_actions++, w += 5) {
     step_span *a = &s->actions[s->n_actions];
-    if (!read_span (s, w + 2, a) || w[0] < -1 || w[0] >= s->n_beats)
-      return false;
     a->beat = w[0];
-    a->in = w[1] == ACTION_IN;
-    s->tensors[a->tensor].checks = s->tensors[a->tensor].checks || w[1] == ACTION_LEAVE;
+    a->what = (uint8_t)w[1];
+    if (w[0] < -1 || w[0] >= s->n_beats || w[1] < ACTION_OUT || w[1] > ACTION_AGAIN ||
+        !(w[1] == ACTION_AGAIN ? read_again (s, w, a) : read_span (s, w + 2, a)))
+      return false;
+    if (w[1] == ACTION_LEAVE)
+      s->tensors[a->tensor].checks = true;
   }
   find_staying (s);
-  return true;
+  return find_makers (s);
 }

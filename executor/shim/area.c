@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/shim/follow.h"
 #include "executor/shim/share.h"
 
 enum { UNIT = 512, MOST_PAGES = 1 << 20 };
@@ -166,7 +167,7 @@ int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   t->past |= t->users;
   t->users = t->behind = 0;
   t->last_write = s->ops;
-  t->checks = false;
+  t->checks = t->kept = t->dropped = false;
   for (int32_t p = t->first_page; p < t->first_page + pages; p++)
     s->pages[p].state = PAGE_LAZY;
   s->live_bytes += bytes;
@@ -185,9 +186,11 @@ int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
 void area_free (shim *s, int32_t i, uint64_t stream_bits) {
   tensor *t = &s->tensors[i];
   uint64_t behind = t->users | stream_bits;
+  bool keeps = follow_frees (s, i);
+  t->users |= keeps ? stream_bits : 0;
   for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++) {
     page *g = &s->pages[p];
-    if (g->state != PAGE_HERE)
+    if (g->state != PAGE_HERE || keeps)
       continue;
     chunk *c = &s->chunks[g->chunk];
     c->page = NONE;

@@ -15,15 +15,22 @@ enum { SHIM_MAGIC = 0x66657279, SHIM_TEXT = 512, SHIM_PATH = 400, SHIM_MESSAGES 
 typedef enum shim_mode { SHIM_PROFILE, SHIM_RUN } shim_mode;
 typedef enum shim_strict { SHIM_STRICT_FIRST, SHIM_STRICT_ALWAYS, SHIM_STRICT_SYNC } shim_strict;
 
+/* Tensors that are made again: none; each with its digest compared; in the first planned steps
+ * only.
+ */
+typedef enum shim_remake { REMAKE_OFF, REMAKE_VERIFIED, REMAKE_TRUSTED } shim_remake;
+
 typedef struct shim_config {
   shim_mode mode;
   shim_strict strict;
+  shim_remake remake;
   int64_t budget_bytes; /* of the device; 0: all that it has */
   int64_t host_bytes;   /* pinned at most */
   int64_t paranoid;     /* every so many planned steps a strict one; 0: never */
   int64_t strict_steps; /* planned steps before the first aliased one */
   int64_t time_every;   /* of planned steps the ops of one in so many are timed; 0: of none */
   int64_t skip_ops;     /* of a profile: these are not written */
+  int64_t efforts;      /* so many better plans of a step are asked for, each with more effort */
   bool wait;            /* at the boundary, until the plan is made */
   bool shows_last;      /* the times of the last planned step are written */
   bool learns;          /* digests tell which tensors an op writes */
@@ -75,11 +82,32 @@ typedef struct shim_seen {
   int64_t period_ops;
   int64_t crossing_bytes; /* of the plan that came last: each step frees them of the one before */
   int64_t floor_bytes;    /* the most that one op needed at once */
-  int64_t resizes, room_waits; /* of a program that shares a card */
-  int64_t learned_ops;         /* whose tensors had digests before and after them */
-  int64_t own_launches;        /* of ferry's kernels */
-  int64_t checks, changed;     /* tensors that left by their digest; had changed all the same */
+  int64_t resizes, room_waits;     /* of a program that shares a card */
+  int64_t learned_ops;             /* whose tensors had digests before and after them */
+  int64_t own_launches;            /* of ferry's kernels */
+  int64_t checks, changed;         /* tensors that left by their digest; had changed all the same */
+  int64_t better_plans, better_ns; /* taken between two steps; the last one's gain a step */
+  int64_t dropped_bytes;           /* left without a copy, to be made again */
+  int64_t remakes;                 /* launches of the program's kernels again */
+  int64_t remade_on_leaving;     /* of these, because a plan was left while tensors were dropped */
+  int64_t tested_ops, unfit_ops; /* put to the test before they may run again; failed it */
 } shim_seen;
+
+/* Why a kernel is not launched again. */
+typedef enum shim_unfit {
+  UNFIT_NOT, /* it is */
+  UNFIT_RESULT,
+  UNFIT_INPUT,
+  UNFIT_OTHERS, /* it writes what its parameters do not name */
+  UNFIT_SMALL,  /* there is no room to put its small tensors aside */
+  UNFIT_LATER,  /* it was well where it ran first, and its results were others later */
+  UNFITS
+} shim_unfit;
+enum { SHIM_UNFIT_OPS = 8 };
+typedef struct shim_unfit_op {
+  char name[128];
+  int32_t why; /* a shim_unfit */
+} shim_unfit_op;
 
 /* The driver's calls, as CUPTI saw them. */
 typedef struct shim_audit {
@@ -99,6 +127,8 @@ typedef struct shim_block {
   int32_t ended;       /* the owner put everything away */
   int32_t step_wanted; /* so many steps were written, to be planned */
   int64_t step_granule, step_granules; /* chunks that the plan may use */
+  int64_t step_effort;                 /* 0: its first plan; else a faster one is asked for */
+  int64_t step_plan_ns;                /* the time of the plan that there is */
   int32_t plan_ready;                  /* so many were answered */
   int32_t plan_good;                   /* the last answer has a plan */
   int64_t step_ops_ns;                 /* of the step that was planned last: all its ops */
@@ -108,10 +138,13 @@ typedef struct shim_block {
   int32_t messages;
   char message[SHIM_MESSAGES][SHIM_TEXT];
   char floor_op[128], fault_op[128];
-  char left_at[256]; /* the beat where a plan was left last, and why */
-  char changed_op[128]; /* wrote one of these, as digests told; before, the last that used the first */
-  bool by_cupti;     /* a profile's times are of CUPTI's records */
-  int64_t cupti_ops; /* so many ops have one */
+  char left_at[256];    /* the beat where a plan was left last, and why */
+  char changed_op[128]; /* wrote one of these, as digests told; before, the last that used the first
+                         */
+  shim_unfit_op unfit_op[SHIM_UNFIT_OPS]; /* the first of seen.unfit_ops */
+  char remade_op[128]; /* launched again, with other results that could not be mended: the end */
+  bool by_cupti;       /* a profile's times are of CUPTI's records */
+  int64_t cupti_ops;   /* so many ops have one */
   shim_audit audit;
   shim_seen seen;
 } shim_block;
@@ -136,7 +169,8 @@ enum shim_record {
                       step before), 1 if the host waits too, 2: for the shim's copies as well */
   RECORD_LINK,     /* of a step's beats: a copy of the program's, its bytes, less than 0: out */
   RECORD_CROSSING, /* numbers: an allocation that the step frees, and the one that replaces it */
-  RECORD_FACTS     /* number of the op, then a shim_fact for each of its allocations */
+  RECORD_FACTS,    /* number of the op, then a shim_fact for each of its allocations */
+  RECORD_AGAIN     /* number of an op that may be launched again */
 };
 
 /* A use of a tensor by an op, and how it is known. */
@@ -156,8 +190,14 @@ typedef enum shim_fact {
 enum plan_action {
   ACTION_OUT,
   ACTION_IN,
-  ACTION_LEAVE /* the host has the bytes, if the digest allows that */
+  ACTION_LEAVE, /* the host has the bytes, if the digest allows that */
+  ACTION_DROP,  /* it is made again, or was made for others alone */
+  ACTION_GIVE,  /* the program may have freed it: it was kept to make others again */
+  ACTION_AGAIN  /* an op: its beat, the entry of the plan, and an again_use for each of its tensors
+                 */
 };
+typedef enum again_use { USE_READS, USE_WRITES, USE_CHANGES } again_use; /* in two bits each */
+enum { AGAIN_REFS = 31 };
 enum { PLAN_MAGIC = 0x706c616e, PLAN_PREDICTED = 1, PLAN_GRANULES = 2, PLAN_HEAD = 6 };
 
 #endif

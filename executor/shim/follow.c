@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "executor/shim/again.h"
 #include "executor/shim/clean.h"
 #include "executor/shim/last.h"
 #include "executor/shim/learn.h"
@@ -48,6 +49,8 @@ struct follow {
   bool counts;         /* the step at hand began at the last mark */
   bool names_writer;   /* the step at hand has digests, for a tensor that was not only read */
   bool named;          /* that was tried once */
+  int64_t effort;      /* of the plan that was asked for last */
+  bool asks_again;     /* ops of the plan are unfit to run again */
 };
 
 bool follow_start (shim *s) {
@@ -66,7 +69,7 @@ bool follow_start (shim *s) {
 bool follow_times (const shim *s) {
   const follow *f = s->follow;
   const shim_config *k = &s->block->config;
-  return !f->on || f->in_a_row < FIRST_TIMED || k->shows_last ||
+  return !f->on || f->in_a_row < FIRST_TIMED || k->shows_last || f->asks_again ||
          (k->time_every > 0 && f->in_a_row % k->time_every == 0);
 }
 
@@ -129,6 +132,10 @@ static void take_answer (shim *s) {
   if (!plans_add (s, &f->plans, p))
     return;
   s->block->seen.plans++;
+  if (f->effort > 0) {
+    s->block->seen.better_plans++;
+    s->block->seen.better_ns = s->block->step_plan_ns - p->predicted_ns;
+  }
   s->block->seen.crossing_bytes = 0;
   for (int32_t i = 0; i < p->n_pairs; i++)
     s->block->seen.crossing_bytes += p->tensors[p->pairs[i].old].bytes;
@@ -179,6 +186,59 @@ static void count_told (shim *s) {
     f->next_ask = n + n / STEPS_TOLD;
 }
 
+/* The step [first, end) is told to the launcher. */
+static void ask (shim *s, int64_t first, int64_t end) {
+  follow *f = s->follow;
+  const beats *b = record_beats (s);
+  if (!record_step (s, first, end, s->block->step_wanted + 1))
+    return;
+  f->asked = step_take (b, first, end);
+  if (f->asked == NULL)
+    return;
+  f->asked->facts = record_step_facts (s, first, end);
+  int64_t small = 0, pages = 1;
+  for (int32_t c = 0; c < s->n_chunks; c++)
+    small += s->chunks[c].small;
+  for (int32_t t = 0; t < s->n_tensors; t++)
+    pages += s->tensors[t].n_pages;
+  share_want (s, (small + pages) * s->chunk_bytes);
+  count_told (s);
+  f->asked_room = s->room_bytes;
+  s->block->step_effort = f->effort;
+  s->block->step_plan_ns = f->on ? f->plan->predicted_ns : 0;
+  s->block->step_granule = s->chunk_bytes;
+  s->block->step_granules = s->most_chunks - small;
+  __atomic_store_n (&s->block->step_wanted, s->block->step_wanted + 1, __ATOMIC_RELEASE);
+  if (s->block->config.wait)
+    wait_for_answer (s);
+}
+
+/* The plan's own step is over, and what it frees is freed: for another plan of it, with what is
+   known of its ops. */
+static void ask_again (shim *s) {
+  follow *f = s->follow;
+  const step *p = f->plan;
+  int64_t end = record_beats (s)->n, first = end - p->n_beats;
+  if (f->asked != NULL || first < 0)
+    return;
+  for (int32_t k = 0; p->facts != NULL && k < p->n_beats; k++)
+    if (p->beats[k].bytes < 0)
+      record_facts (s, first + k, p->facts + p->beats[k].first_ref);
+  ask (s, first, end);
+  f->asks_again = f->asked == NULL;
+}
+
+/* Another plan of the step that is planned: without ops that are unfit, or by a longer search. */
+static void ask_for_better (shim *s) {
+  follow *f = s->follow;
+  bool more = f->in_a_row >= FIRST_TIMED && !s->strict && f->effort < s->block->config.efforts;
+  if (f->asked != NULL || !(f->asks_again || more))
+    return;
+  f->effort += !f->asks_again;
+  f->asks_again = true; /* until a step has times */
+  ask_again (s);
+}
+
 /* Something repeats that no plan is followed for. A longer step is looked at where there is no plan
    of a short one. */
 static void look_for_step (shim *s) {
@@ -200,33 +260,22 @@ static void look_for_step (shim *s) {
              (a == BEATS_WRAP && beats_crossing_step (b, &b->near, &first, &end)) ||
              (of_far == BEATS_WRAP && beats_crossing_step (b, &b->far, &first, &end));
   f->wraps = f->wraps && !cut;
-  if (!cut || !record_step (s, first, end, s->block->step_wanted + 1))
-    return;
-  f->asked = step_take (b, first, end);
-  if (f->asked == NULL)
-    return;
-  f->asked->facts = record_step_facts (s, first, end);
-  int64_t small = 0, pages = 1;
-  for (int32_t c = 0; c < s->n_chunks; c++)
-    small += s->chunks[c].small;
-  for (int32_t t = 0; t < s->n_tensors; t++)
-    pages += s->tensors[t].n_pages;
-  share_want (s, (small + pages) * s->chunk_bytes);
-  count_told (s);
-  f->asked_room = s->room_bytes;
-  s->block->step_granule = s->chunk_bytes;
-  s->block->step_granules = s->most_chunks - small;
-  __atomic_store_n (&s->block->step_wanted, s->block->step_wanted + 1, __ATOMIC_RELEASE);
-  if (s->block->config.wait)
-    wait_for_answer (s);
+  f->effort = cut ? 0 : f->effort;
+  if (cut)
+    ask (s, first, end);
 }
 
 /* ---- in and out of the plan ---- */
 
-/* `o`: the op at hand, NULL for an allocation; beats are those of the plan. */
+/* `o`: the op at hand, NULL for an allocation; beats are those of the plan. What is dropped is made
+   again first. */
 static void leave (shim *s, const char *why, const op *o) {
   follow *f = s->follow;
-  f->on = s->placed = false;
+  s->placed = false;
+  f->on = false;
+  if (!again_pay (s, f->plan, f->action, f->at))
+    again_end_program (s, o == NULL ? 0 : o->name,
+                       "what it made cannot be made again: there is no room for it");
   f->look = true;
   f->counts = f->names_writer = false;
   f->plan->good_beat = -1; /* another one may begin with the same beat */
@@ -257,6 +306,7 @@ static void begin_step (shim *s) {
     f->strict_left = 1;
     f->in_a_row = 0;
   }
+  again_begin (s, f->plan);
 }
 
 /* Somebody is still where these pages come to. */
@@ -270,31 +320,73 @@ static bool is_taken (const shim *s, int32_t first, int32_t count) {
   return false;
 }
 
+/* When actions are done: right behind an op, and before the next beat. */
+typedef enum moment { BEHIND, BEFORE_ALLOCATION, BEFORE_OP } moment;
+
 /* A program frees a tensor behind its last op, when a copy to the same place may already be due:
-   that waits for the free, that is, until the next beat; `all` is that moment. */
-static bool does (shim *s, bool all) {
+   that waits for the free, that is, until the next beat; an op that runs again, for the next op. */
+static bool is_early (const shim *s, const step_span *a, moment when) {
+  const step *p = s->follow->plan;
+  if (a->what == ACTION_AGAIN)
+    return when != BEFORE_OP && again_is_early (s, p, a);
+  return a->what == ACTION_IN && when == BEHIND &&
+         is_taken (s, s->tensors[p->tensors[a->tensor].slot].first_page + a->first, a->count);
+}
+
+static bool act (shim *s, const step_span *a) {
+  step *p = s->follow->plan;
+  if (a->what == ACTION_AGAIN)
+    return again_run (s, p, s->follow->action);
+  if (a->what == ACTION_DROP || a->what == ACTION_GIVE)
+    return again_drop (s, p, a);
+  int32_t t = p->tensors[a->tensor].slot, first = s->tensors[t].first_page + a->first;
+  if (a->what == ACTION_IN)
+    return pages_in (s, t, first, first + a->count);
+  return s->tensors[t].escaped || pages_out (s, t, first, first + a->count);
+}
+
+/* There is nothing to act upon: the tensor is not made yet, or freed and not kept. */
+static bool is_absent (const shim *s, const step_span *a) {
+  const step_tensor *x = a->what == ACTION_AGAIN ? NULL : &s->follow->plan->tensors[a->tensor];
+  if (x == NULL)
+    return false;
+  const tensor *t = x->slot < 0 ? NULL : &s->tensors[x->slot];
+  return t == NULL || (!t->live && !t->kept && a->what < ACTION_DROP);
+}
+
+static bool does (shim *s, moment when) {
   follow *f = s->follow;
-  step *p = f->plan;
+  const step *p = f->plan;
   for (; f->action < p->n_actions && p->actions[f->action].beat <= f->due; f->action++) {
     const step_span *a = &p->actions[f->action];
-    int32_t t = p->tensors[a->tensor].slot;
-    if (t < 0 || !s->tensors[t].live)
+    if (is_absent (s, a))
       continue;
-    int32_t first = s->tensors[t].first_page + a->first;
-    if (a->in && !all && is_taken (s, first, a->count))
+    if (is_early (s, a, when))
       return true;
-    if (!(a->in ? pages_in (s, t, first, first + a->count)
-                : s->tensors[t].escaped || pages_out (s, t, first, first + a->count)))
+    if (!act (s, a))
       return false;
   }
   return true;
 }
 
+/* Between two steps a better plan takes the place of the one that is followed. */
+static void look_for_answer (shim *s) {
+  follow *f = s->follow;
+  if (f->asked == NULL || (f->on && !f->fresh) ||
+      __atomic_load_n (&s->block->plan_ready, __ATOMIC_ACQUIRE) < s->block->step_wanted)
+    return;
+  if (f->effort > 0 && (!s->block->plan_good || f->asked_room != s->room_bytes)) {
+    step_free (f->asked); /* no better one was found */
+    f->asked = NULL;
+    return;
+  }
+  f->on = s->placed = false;
+  take_answer (s);
+}
+
 static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
   follow *f = s->follow;
-  if (f->asked != NULL && !f->on &&
-      __atomic_load_n (&s->block->plan_ready, __ATOMIC_ACQUIRE) >= s->block->step_wanted)
-    take_answer (s);
+  look_for_answer (s);
   step *p = f->on ? NULL : plans_find (s, &f->plans, token, bytes);
   if (p == NULL)
     return;
@@ -322,7 +414,7 @@ static bool is_expected (const shim *s, const op *o) {
   const step_beat *e = &f->plan->beats[f->at];
   if (e->bytes >= 0 || e->token != o->token || e->stream != o->stream_bit)
     return false;
-  if (beat_is_loose (o->token))
+  if (beat_is_loose (o->token) && !again_any_dropped (s))
     return true;
   if (e->n_refs != o->n_refs)
     return false;
@@ -396,6 +488,10 @@ static void end_step (shim *s) {
   shim_seen *seen = &s->block->seen;
   seen->planned_steps++;
   last_step_ended (s, f->plan->n_beats);
+  if (again_end (s, f->plan)) {
+    f->asks_again = true;
+    f->effort = 0;
+  }
   mend_facts (s);
   f->plan->good_beat = record_beats (s)->n;
   seen->strict_steps += s->strict;
@@ -412,9 +508,9 @@ static void end_step (shim *s) {
 }
 
 /* Before a beat; what was freed since the last one is gone. */
-static bool may_begin (shim *s) {
+static bool may_begin (shim *s, moment when) {
   follow *f = s->follow;
-  if (!does (s, true)) {
+  if (!does (s, when)) {
     leave (s, "a copy could not be made", NULL);
     return false;
   }
@@ -425,6 +521,7 @@ static bool may_begin (shim *s) {
     leave (s, "other tensors are alive where the step begins", NULL);
     return false;
   }
+  ask_for_better (s);
   plan_inherit (s, f->plan);
   begin_step (s);
   return true;
@@ -446,7 +543,7 @@ static bool settle_olds (shim *s, const op *o) {
 static void advance (shim *s) {
   follow *f = s->follow;
   f->due = f->at;
-  if (!does (s, false))
+  if (!does (s, BEHIND))
     leave (s, "a copy could not be made", NULL);
   else if (++f->at == f->plan->n_beats)
     end_step (s);
@@ -459,9 +556,9 @@ int32_t follow_allocate (shim *s, int64_t bytes) {
   if (!f->on || f->fresh)
     share_look (s);
   try_to_enter (s, (uint64_t)bytes * 0x9e3779b97f4a7c15u + 1, bytes);
-  if (!f->on || !may_begin (s))
+  if (!f->on || !may_begin (s, BEFORE_ALLOCATION))
     return NONE;
-  if (f->at == 0 && !does (s, true)) {
+  if (f->at == 0 && !does (s, BEFORE_ALLOCATION)) {
     leave (s, "a copy could not be made", NULL);
     return NONE;
   }
@@ -493,18 +590,69 @@ void follow_allocated (shim *s, int32_t t) {
     look_for_step (s);
 }
 
+static bool uses_dropped (const shim *s, const op *o) {
+  for (int32_t i = 0; again_any_dropped (s) && i < o->n_refs; i++)
+    if (s->tensors[o->refs[i]].dropped)
+      return true;
+  return false;
+}
+
+void follow_keep (shim *s, op *o, const CUlaunchConfig *l, CUfunction f, void **params) {
+  follow *w = s->follow;
+  if (w->on && !again_keep (s, w->plan, o->again, o, l, f, params))
+    leave (s, "its launch cannot be kept", o);
+}
+
+void follow_disturbed (shim *s) {
+  follow *f = s->follow;
+  if (f != NULL && f->on && f->plan->n_again > 0)
+    leave (s, "a stream or a module goes", NULL);
+}
+
+/* An op that is to run again reads it, and none of its entry makes it before. */
+static bool is_source (const shim *s, int32_t planned) {
+  const step *p = s->follow->plan;
+  int32_t made_by = -1;
+  for (int32_t i = s->follow->action; i < p->n_actions; i++) {
+    const step_span *a = &p->actions[i];
+    const step_again *g = a->what == ACTION_AGAIN ? &p->again[a->again] : NULL;
+    const step_beat *b = g != NULL ? &p->beats[g->beat] : NULL;
+    for (int32_t k = 0; b != NULL && a->entry != made_by && k < b->n_refs; k++)
+      if (p->refs[b->first_ref + k] == planned && again_uses (g, k) != USE_WRITES)
+        return true;
+    if (g != NULL && step_writes (p, a, planned))
+      made_by = a->entry;
+  }
+  return false;
+}
+
+bool follow_frees (shim *s, int32_t t) {
+  follow *f = s->follow;
+  if (s->block->config.mode != SHIM_RUN || !f->on || f->plan->n_again == 0)
+    return false;
+  int32_t k = again_freed (s, t);
+  const step_tensor *x = k == NONE ? NULL : &f->plan->tensors[k];
+  if (x == NULL || x->slot != t || x->read_last < f->action || !is_source (s, k))
+    return false;
+  if (x->lasts || x->old)
+    leave (s, "a tensor is freed that others are made from", NULL);
+  s->tensors[t].kept = f->on;
+  return f->on;
+}
+
 void follow_before (shim *s, op *o) {
   follow *f = s->follow;
   if (s->block->config.mode != SHIM_RUN)
     return;
   if (!f->on || f->fresh)
     share_look (s);
-  if (!f->on)
-    try_to_enter (s, o->token, -1);
-  if (f->on && may_begin (s) && f->at == 0 && !does (s, true))
+  try_to_enter (s, o->token, -1);
+  if (f->on && may_begin (s, BEFORE_OP) && f->at == 0 && !does (s, BEFORE_OP))
     leave (s, "a copy could not be made", o);
   if (f->on && !is_expected (s, o))
     leave (s, "it is another op, or uses other tensors", o);
+  if (f->on && uses_dropped (s, o))
+    leave (s, "it uses a tensor that is dropped", o);
   if (f->on && !settle_olds (s, o))
     leave (s, "a result of the step before has no place", o);
   if (f->on && f->at == 0 && f->plan->beats[0].bytes < 0)
@@ -518,6 +666,8 @@ void follow_before (shim *s, op *o) {
   }
   if (f->on && f->plan->facts != NULL && !beat_is_loose (o->token))
     o->facts = f->plan->facts + f->plan->beats[f->at].first_ref;
+  if (f->on && f->plan->beats[f->at].again >= 0)
+    o->again = &f->plan->again[f->plan->beats[f->at].again];
   if (!s->strict && o->function != NULL && !o->function->clean) {
     strict_begin (s); /* its uses were never tried */
     f->strict_left = s->block->config.strict_steps;

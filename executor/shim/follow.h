@@ -14,6 +14,12 @@ void follow_finish (shim *s);
 int32_t follow_allocate (shim *s, int64_t bytes);
 void follow_allocated (shim *s, int32_t t);
 void follow_before (shim *s, op *o);
+/* A launch that the plan makes again, before its call. */
+void follow_keep (shim *s, op *o, const CUlaunchConfig *l, CUfunction f, void **params);
+/* A tensor is freed: true: its memory stays, since the plan makes another from it. */
+bool follow_frees (shim *s, int32_t t);
+/* Streams or functions go. */
+void follow_disturbed (shim *s);
 void follow_after (shim *s, const op *o);
 /* Are ops to be timed now: while a step is learned, and now and then in a planned one? */
 bool follow_times (const shim *s);

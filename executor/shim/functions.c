@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/shim/follow.h"
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
 
@@ -147,6 +148,7 @@ static void forget (void) {
   shim *s;
   if (!shim_enter (&s))
     return;
+  follow_disturbed (s);
   functions_forget (s);
   (void)shim_leave (s, CUDA_SUCCESS);
 }

@@ -357,6 +357,7 @@ CUresult wrap_stream_destroy (CUstream stream) {
   for (int32_t i = FIRST_USER_STREAM; i < s->n_streams; i++)
     if (s->streams[i] == stream && stream != NULL) {
       uint64_t bit = (uint64_t)1 << i;
+      follow_disturbed (s);
       wait_for (s, s->in, STREAM_IN, bit);
       (void)copy_issued (s, STREAM_IN);
       memset (s->behind[i], 0, sizeof s->behind[i]);
@@ -371,6 +372,8 @@ CUresult wrap_stream_destroy (CUstream stream) {
       order_stream_ended (s->order, i);
       for (int32_t c = 0; c < s->n_chunks; c++)
         turn (&s->chunks[c].pending, bit, heir);
+      turn (&s->fence, bit, heir);
+      turn (&s->fence_seen, bit, 0);
       turn (&s->small_pending, bit, heir);
       turn (&s->small_seen, bit, 0);
     }

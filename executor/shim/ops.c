@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/shim/again.h"
 #include "executor/shim/follow.h"
 #include "executor/shim/learn.h"
 #include "executor/shim/record.h"
+#include "executor/shim/repeat.h"
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
 
@@ -41,6 +43,9 @@ bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   o->to = o->from = 0;
   o->bytes = 0;
   o->facts = NULL;
+  o->again = NULL;
+  o->trial = NULL;
+  o->may_repeat = false;
   o->learn_slot = NONE;
   return true;
 }
@@ -123,6 +128,8 @@ CUresult op_prepare (op *o) {
   follow_before (s, o);
   note_writes (s, o);
   learn_ready (s);
+  if (o->link_bytes < 0)
+    again_look (s, true);
   if (!op_make_room (s, o))
     return shim_is_gone () ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
   learn_before (s, o);
@@ -131,6 +138,7 @@ CUresult op_prepare (op *o) {
     return CUDA_SUCCESS;
   for (int32_t i = 0; i < o->n_refs; i++)
     s->tensors[o->refs[i]].holds++;
+  __atomic_add_fetch (&s->apart, 1, __ATOMIC_SEQ_CST);
   (void)shim_leave (s, CUDA_SUCCESS);
   (void)shim_set_inside (true);
   return CUDA_SUCCESS;
@@ -162,6 +170,7 @@ void shim_note (shim *s, CUresult r) {
 CUresult op_leave (op *o, CUresult r) {
   shim *s = entered;
   if (o->apart && s != NULL && shim_is_inside ()) {
+    __atomic_sub_fetch (&s->apart, 1, __ATOMIC_SEQ_CST);
     shim_begin (s);
     for (int32_t i = 0; i < o->n_refs; i++)
       s->tensors[o->refs[i]].holds--;
@@ -175,6 +184,7 @@ CUresult op_leave (op *o, CUresult r) {
       r = s->real.ctx_synchronize ();
     if (s->strict && o->function != NULL)
       o->function->clean = true;
+    again_kept (s, o->again, o);
     follow_after (s, o);
   }
   r = look (s, o, r == CUDA_SUCCESS ? s->fault : r);
@@ -224,9 +234,13 @@ static CUresult launch (op *o, const CUlaunchConfig *l, CUfunction f, void **par
   op_mix (o, (uint64_t)l->blockDimX << 32 | l->blockDimY << 16 | l->blockDimZ);
   op_mix (o, l->sharedMemBytes);
   scan_launch (o, params, extra);
+  o->may_repeat =
+      !cooperative && repeat_can (o, l, extra) && !again_is_unfit (s, beat_token (o->token, false));
   CUresult r = op_prepare (o);
   if (r != CUDA_SUCCESS)
     return op_leave (o, r);
+  if (o->again != NULL)
+    follow_keep (s, o, l, f, params);
   CUresult (*together) (CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
                         unsigned int, unsigned int, unsigned int, CUstream, void **) =
       cooperative ? shim_symbol ("cuLaunchCooperativeKernel") : NULL;

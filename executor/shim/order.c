@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/shim/again.h"
 #include "executor/shim/record.h"
 #include "executor/shim/wraps.h"
 
@@ -207,6 +208,7 @@ static CUresult after_wait (CUresult r, CUstream stream, CUevent event, bool all
     note_stream (s->order, stream_bit (s, stream));
   else
     order_device (s->order);
+  again_look (s, false);
   record_harvest (s);
   return shim_leave (s, r);
 }

@@ -33,7 +33,7 @@ static void make_room (shim *s, int64_t bytes) {
   for (int live = 0; live < 2; live++)
     for (int32_t i = 0; i < s->n_tensors && !is_allowed (s, bytes); i++) {
       tensor *t = &s->tensors[i];
-      if (t->live == live && (!live || !is_away (s, t)))
+      if (t->live == live && !t->dropped && (!live || !is_away (s, t)))
         host_drop (s, t);
     }
 }

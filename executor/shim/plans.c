@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "executor/shim/record.h"
+#include "executor/shim/repeat.h"
 
 /* ---- a plan comes and goes ---- */
 
@@ -27,6 +28,8 @@ void plans_drop (shim *s, plans *all, const step *p) {
     if (x->slot >= 0 && !x->lasts && !x->borrowed)
       give_back (s, x->slot);
   }
+  for (int32_t k = 0; k < gone->n_again; k++)
+    repeat_free (s, gone->again[k].launch);
   step_free (gone);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "executor/shim/again.h"
 #include "executor/shim/audit.h"
 #include "executor/shim/follow.h"
 #include "executor/shim/learn.h"
@@ -20,6 +21,7 @@ typedef struct times {
   int64_t evictions; /* before it */
   int64_t link_bytes;
   bool learned; /* its digests are in the gaps around it */
+  bool again;   /* it may be launched again */
 } times;
 
 struct record {
@@ -317,6 +319,7 @@ void record_before (shim *s, op *o) {
   for (int32_t i = 0; i < o->n_refs; i++)
     *fact_at (r, own, i) = FACT_NONE;
   t->learned = o->learn_slot != NONE;
+  t->again = o->may_repeat;
   put_op (s, r, own);
   if (refs != few)
     free (refs);
@@ -405,7 +408,8 @@ static void put_crossings (record *r, int64_t first, int64_t end) {
 static bool merge_facts (const record *r, int64_t i, int64_t period, uint8_t *out) {
   const beats *b = &r->beats;
   const beat *e = beats_at (b, i);
-  bool two = i >= period && beats_kept (b, i - period) && beats_same (b, i, i - period), any = false;
+  bool two = i >= period && beats_kept (b, i - period) && beats_same (b, i, i - period),
+       any = false;
   for (int32_t k = 0; k < e->n_refs; k++) {
     uint8_t own = *fact_at (r, e, k), before = two ? *fact_at (r, beats_at (b, i - period), k) : 0;
     out[k] = own > before ? own : before;
@@ -461,6 +465,8 @@ static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
       s->real.event_synchronize (r->times[i & (BEATS - 1)].end);
       put_time (s, r, i, -1);
       put_learned (r, i, end - first);
+      if (r->times[i & (BEATS - 1)].again && !again_is_unfit (s, e->token))
+        put (r, RECORD_AGAIN, &e->op, 1);
     }
     for (; k < n_freed && freed[k]->freed == i + 1; k++)
       put (r, RECORD_FREE, &freed[k]->number, 1);

@@ -415,6 +415,10 @@ bool op_make_room (shim *s, op *o) {
     return false;
   }
   uint64_t bit = (uint64_t)1 << o->stream_bit;
+  if (s->fence != 0 && (s->fence_seen & bit) == 0) {
+    wait_for (s, o->stream, o->stream_bit, s->fence);
+    s->fence_seen |= own_bit (o);
+  }
   for (int32_t i = 0; i < o->n_refs; i++) {
     tensor *t = &s->tensors[o->refs[i]];
     wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, t->in_copy);

@@ -60,13 +60,16 @@ typedef struct tensor {
   int64_t past_out;
   int64_t last_op, stamp;
   int64_t last_write; /* the last op that is not known to leave its bytes alone */
-  int64_t in_copy; /* the number of its last copy in; 0: none */
+  int64_t in_copy;    /* the number of its last copy in; 0: none */
   int64_t out_copy;
   uint64_t behind; /* streams behind whose work its granules may be written for the first time */
   uint64_t behind_seen; /* streams that are */
   int32_t first;        /* the stream of the op that waited for them; NONE: of several */
   int64_t first_beat;
   char *host;      /* pinned; its own as long as the address space is */
+  int32_t pair;    /* of digests: its first is that of what was dropped */
+  bool kept;       /* it is freed, and another is to be made from it */
+  bool dropped;    /* its bytes are nowhere: it is to be made again before anyone uses it */
   int32_t planned; /* its place in the plan that is followed, if it has one; NONE */
   bool reserved;   /* its address space is a plan's */
   bool empty;      /* nobody's, mapped nowhere, and nothing that is queued uses it */
@@ -83,6 +86,8 @@ typedef struct function {
 } function;
 
 typedef enum op_kind { OP_LAUNCH = 1, OP_COPY, OP_SET } op_kind;
+
+typedef struct trial trial;
 
 typedef struct op {
   op_kind kind;
@@ -102,7 +107,10 @@ typedef struct op {
   CUdeviceptr to, from; /* of a copy or a fill: where its bytes go, and whence; 0: unknown */
   int64_t bytes;        /* of these; 0: they lie apart */
   const uint8_t *facts; /* of its tensors, by the plan that is followed; NULL: nothing is known */
-  int32_t learn_slot;   /* of its first digest, in a round of learning; NONE: none */
+  struct step_again *again; /* a plan makes it again */
+  trial *trial;             /* it is put to the test */
+  bool may_repeat;    /* it is a launch whose parameters say all of it, and not refused before */
+  int32_t learn_slot; /* of its first digest, in a round of learning; NONE: none */
   int32_t learn_round;
 } op;
 
@@ -113,6 +121,7 @@ typedef struct order order;
 typedef struct last last;
 typedef struct learn learn;
 typedef struct clean clean;
+typedef struct again again;
 
 typedef struct own_kernels {
   bool tried;
@@ -162,6 +171,9 @@ typedef struct shim {
   int64_t work[STREAMS], behind[STREAMS][STREAMS];
   CUstream streams[STREAMS];
   int32_t n_streams;
+  uint64_t fence, fence_seen; /* streams that all others have to wait for; those that have */
+  int32_t apart;   /* calls that other threads make without the lock; changed without it */
+  int64_t repeats; /* launches again, each a number less than 0 */
   uint64_t small_pending, small_seen; /* streams that freed small ones; those behind all of them */
   slab *slabs;
   int32_t n_slabs;
@@ -177,6 +189,7 @@ typedef struct shim {
   last *last;
   learn *learn;
   clean *clean;
+  again *again;
   follow *follow;
 } shim;
 

@@ -8,8 +8,14 @@
 #include "executor/watch/steps.h"
 #include "trace/plan.h"
 
-/* The plan keeps every stay at the same places, cuts nothing and makes nothing again. */
-bool answer_text (const trace *t, const plan *p, const steps_map *map, arena *a, bytes *out,
-                  error *err) MUST_CHECK;
+typedef struct answer_question {
+  const trace *trace; /* by steps_trace */
+  const plan *plan;   /* keeps every stay at the same places, and cuts nothing */
+  const steps *steps;
+  const steps_map *map;
+} answer_question;
+
+/* Tensors that are made again have the place that they had, and the bytes. */
+bool answer_text (const answer_question *q, arena *a, bytes *out, error *err) MUST_CHECK;
 
 #endif

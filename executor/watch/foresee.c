@@ -14,7 +14,7 @@ enum { STREAM_OUT, STREAM_IN, STREAM_HOST = QUEUES_STREAMS - 1, PROGRAM_STREAMS 
 typedef enum where { LAZY, HERE, CLEAN, READ, AWAY } where;
 
 /* A digest decides whether a page that was read is copied, on the stream of copies out. */
-enum { CHECK_NS = 4000, CHECK_BYTES_PER_NS = 2000 };
+enum { CHECK_NS = 4000, DIGEST_NS = 2000, CHECK_BYTES_PER_NS = 2000 };
 
 /* A piece of device memory: who writes there waits for these. */
 typedef struct granule {
@@ -28,6 +28,7 @@ typedef struct thing { /* a tensor */
   int64_t pages, bytes;
   uint8_t *state; /* of each page */
   bool checks;    /* its digest decides whether it is copied, if it was only read */
+  int64_t give;   /* until that action it is kept, though the program has freed it; -1: it is not */
   uint64_t users;
   int32_t in, out; /* its newest copies; -1 */
 } thing;
@@ -38,6 +39,7 @@ typedef struct foreseer {
   const int64_t *homes, *aways, *actions; /* of the answer */
   int64_t n_homes, n_aways, n_actions, n_beats;
   int64_t granule_bytes;
+  bool verifies; /* tensors that are made again, by digests */
   thing *things;
   int32_t n_things;
   granule *granules;
@@ -170,21 +172,6 @@ static bool is_taken (const foreseer *f, const thing *x, int64_t first, int64_t 
   return false;
 }
 
-/* A copy to a place that is taken waits until what the program frees is gone. */
-static bool act (foreseer *f, int64_t beat, bool all, int64_t *next) {
-  for (; *next < f->n_actions && f->actions[5 * *next] <= beat; ++*next) {
-    const int64_t *w = f->actions + 5 * *next;
-    int32_t x = thing_of (f, w[2]);
-    if (!all && x >= 0 && f->things[x].homes != NULL && w[1] == ACTION_IN &&
-        is_taken (f, &f->things[x], w[3], w[3] + w[4]))
-      return true;
-    if (x >= 0 && f->things[x].homes != NULL &&
-        !(w[1] == ACTION_IN ? arrive : leave) (f, &f->things[x], w[3], w[3] + w[4]))
-      return false;
-  }
-  return true;
-}
-
 /* ---- a step ---- */
 
 static void make (thing *x) {
@@ -222,6 +209,117 @@ static bool touch (foreseer *f, thing *x, int32_t stream, bool reads) {
   x->users |= (uint64_t)1 << stream;
   return queues_wait (&f->q, x->in, f->err);
 }
+
+/* ---- made again ---- */
+
+static int64_t digest_ns (const thing *x) {
+  return x->pages == 0 ? 0 : DIGEST_NS + x->bytes / CHECK_BYTES_PER_NS;
+}
+
+/* Its inputs have a digest before and behind it, its results behind it. */
+static int64_t verifying_ns (const foreseer *f, const beat *e, int64_t uses) {
+  int64_t ns = 0;
+  for (int32_t i = 0; f->verifies && i < e->n_refs; i++) {
+    int32_t x = thing_of (f, beats_ref (&f->steps->beats, e, i));
+    int64_t own = x < 0 ? 0 : digest_ns (&f->things[x]);
+    ns += (uses >> 2 * i & 3) == USE_READS ? 2 * own : own;
+  }
+  return ns + (f->verifies ? DIGEST_NS : 0);
+}
+
+static bool is_in_the_way (const foreseer *f, const thing *x) {
+  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
+    if (x->state[p] != HERE && x->state[p] != CLEAN && x->state[p] != READ &&
+        f->granules[x->homes[p]].owner != NULL)
+      return true;
+  return false;
+}
+
+static bool is_room_taken (const foreseer *f, const beat *e) {
+  bool taken = false;
+  for (int32_t i = 0; i < e->n_refs; i++) {
+    int32_t x = thing_of (f, beats_ref (&f->steps->beats, e, i));
+    taken = taken || (x >= 0 && is_in_the_way (f, &f->things[x]));
+  }
+  return taken;
+}
+
+static bool run_again (foreseer *f, const int64_t *w) {
+  const steps *s = f->steps;
+  const beat *e = beats_at (&s->beats, f->map->first + w[2]);
+  int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
+  int64_t ns = s->times[e->op - s->first_op].ns;
+  for (int32_t i = 0; i < e->n_refs; i++) {
+    int32_t x = thing_of (f, beats_ref (&s->beats, e, i));
+    if (x >= 0 && !make_room (f, &f->things[x]))
+      return false;
+  }
+  if (!queues_add (&f->q, stream, (ns < 0 ? 0 : ns) + verifying_ns (f, e, w[4]), 0, f->err) ||
+      !queues_wait (&f->q, f->host, f->err))
+    return false;
+  for (int32_t i = 0; i < e->n_refs; i++) {
+    int32_t x = thing_of (f, beats_ref (&s->beats, e, i));
+    if (x >= 0 && !touch (f, &f->things[x], stream, false))
+      return false;
+  }
+  return true;
+}
+
+/* The op that makes the tensor again: its beat; NULL: none does. */
+static const beat *maker_of (const foreseer *f, int64_t action, int64_t number) {
+  for (int64_t i = action; i < f->n_actions; i++) {
+    const int64_t *w = f->actions + 5 * i;
+    const beat *e = w[1] == ACTION_AGAIN ? beats_at (&f->steps->beats, f->map->first + w[2]) : NULL;
+    for (int32_t k = 0; e != NULL && k < e->n_refs; k++)
+      if (beats_ref (&f->steps->beats, e, k) == number && (w[4] >> 2 * k & 3) != USE_READS)
+        return e;
+  }
+  return NULL;
+}
+
+/* Its digest is taken on that op's stream. */
+static bool drop (foreseer *f, thing *x, int64_t action) {
+  const beat *e = f->verifies ? maker_of (f, action, f->actions[5 * action + 2]) : NULL;
+  if (e != NULL) {
+    int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
+    if (!queues_add (&f->q, stream, digest_ns (x), 0, f->err) ||
+        !queues_wait (&f->q, f->host, f->err) || !wait_for (f, x->users))
+      return false;
+    x->users |= (uint64_t)1 << stream;
+  }
+  release (f, x);
+  x->users = 0;
+  return true;
+}
+
+/* Whoever stands in the way of a copy, or of an op again, may be about to be freed. */
+static bool is_early (const foreseer *f, const int64_t *w, int32_t x) {
+  if (w[1] == ACTION_AGAIN)
+    return is_room_taken (f, beats_at (&f->steps->beats, f->map->first + w[2]));
+  return x >= 0 && f->things[x].homes != NULL && w[1] == ACTION_IN &&
+         is_taken (f, &f->things[x], w[3], w[3] + w[4]);
+}
+
+static bool act (foreseer *f, int64_t beat, bool all, int64_t *next) {
+  for (; *next < f->n_actions && f->actions[5 * *next] <= beat; ++*next) {
+    const int64_t *w = f->actions + 5 * *next;
+    int32_t x = w[1] == ACTION_AGAIN ? -1 : thing_of (f, w[2]);
+    bool good = true;
+    if (!all && is_early (f, w, x))
+      return true;
+    if (w[1] == ACTION_AGAIN)
+      good = run_again (f, w);
+    else if (x >= 0 && f->things[x].homes != NULL)
+      good = w[1] == ACTION_DROP || w[1] == ACTION_GIVE
+                 ? drop (f, &f->things[x], *next)
+                 : (w[1] == ACTION_IN ? arrive : leave) (f, &f->things[x], w[3], w[3] + w[4]);
+    if (!good)
+      return false;
+  }
+  return true;
+}
+
+/* ---- the program's beats ---- */
 
 static int32_t target (const foreseer *f, int64_t step, int64_t behind) {
   int64_t at = step * f->n_beats + behind;
@@ -307,7 +405,7 @@ static bool run_step (foreseer *f, int64_t step) {
       f->issued[k] = f->q.last[k];
     for (; freed < f->n_freed && f->freed[freed]->freed <= f->map->first + b + 1; freed++) {
       int32_t x = thing_of (f, f->freed[freed]->number);
-      if (x >= 0)
+      if (x >= 0 && f->things[x].give < action)
         release (f, &f->things[x]);
     }
     if (!act (f, b, true, &action))
@@ -339,7 +437,7 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
   for (int64_t g = 0; g < granules; g++)
     f->granules[g].in = f->granules[g].out = -1;
   for (int32_t x = 0; x < f->n_things; x++) {
-    f->things[x] = (thing){ .in = -1, .out = -1 };
+    f->things[x] = (thing){ .in = -1, .out = -1, .give = -1 };
     f->things[x].bytes = beats_life (&f->steps->beats, f->map->number[x])->bytes;
   }
   for (int64_t i = 0, at = 0; i < f->n_homes; i++, at += 2 + f->homes[at + 1]) {
@@ -371,9 +469,12 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
 
 static void mark_checks (foreseer *f) {
   for (int64_t i = 0; i < f->n_actions; i++) {
-    int32_t x = thing_of (f, f->actions[5 * i + 2]);
-    if (x >= 0 && f->actions[5 * i + 1] == ACTION_LEAVE)
+    int64_t action = f->actions[5 * i + 1];
+    int32_t x = action == ACTION_AGAIN ? -1 : thing_of (f, f->actions[5 * i + 2]);
+    if (x >= 0 && action == ACTION_LEAVE)
       f->things[x].checks = true;
+    if (x >= 0 && action == ACTION_GIVE)
+      f->things[x].give = i;
   }
 }
 
@@ -418,10 +519,14 @@ static int64_t mean_ns (const foreseer *f) {
   return (high - low) / (STEPS - 1 - STEPS / 2);
 }
 
-bool foresee_step (const steps *s, const steps_map *map, const bytes *words, const device *d,
-                   arena *a, int64_t *step_ns, error *err) {
+bool foresee_step (const foresee_question *q, arena *a, int64_t *step_ns, error *err) {
+  const steps *s = q->steps;
+  const steps_map *map = q->map;
+  const bytes *words = q->words;
+  const device *d = q->device;
   foreseer f = { .steps = s,
                  .map = map,
+                 .verifies = q->verifies,
                  .n_beats = map->end - map->first,
                  .n_things = map->n_tensors,
                  .granule_bytes = d->granule_bytes,

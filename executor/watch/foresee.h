@@ -9,8 +9,14 @@
 #include "executor/watch/steps.h"
 #include "trace/device.h"
 
-/* `words` is what answer_text made of the step's plan. */
-bool foresee_step (const steps *s, const steps_map *map, const bytes *words, const device *d,
-                   arena *a, int64_t *step_ns, error *err) MUST_CHECK;
+typedef struct foresee_question {
+  const steps *steps;
+  const steps_map *map;
+  const bytes *words; /* by answer_text, of the step's plan */
+  const device *device;
+  bool verifies; /* tensors that are made again, by digests */
+} foresee_question;
+
+bool foresee_step (const foresee_question *q, arena *a, int64_t *step_ns, error *err) MUST_CHECK;
 
 #endif

@@ -350,6 +350,45 @@ static bool add_samples (maker *m, trace *t, error *err) {
   return true;
 }
 
+/* An earlier version of it is of use to somebody: at its place that would not be there any more. */
+static bool has_versions (const trace *t, int32_t x) {
+  int32_t last = NO_OP;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    if (list_has (&t->ops[k].writes, x))
+      last = k;
+  bool begun = false;
+  for (int32_t k = 0; k < last; k++) {
+    bool writes = list_has (&t->ops[k].writes, x);
+    begun = begun || writes;
+    if (writes ? t->ops[k].writes.count > 1 : begun && list_has (&t->ops[k].reads, x))
+      return true;
+  }
+  return false;
+}
+
+static bool is_launched_again (const maker *m, const trace *t, int32_t k) {
+  const steps *s = m->steps;
+  int64_t op = beats_at (&s->beats, m->map->first + m->map->beat[k])->op;
+  int32_t n = t->ops[k].reads.count + t->ops[k].writes.count;
+  bool good = s->again[op - s->first_op] && t->ops[k].unknown.count == 0 && n <= AGAIN_REFS;
+  for (int32_t i = 0; good && i < t->ops[k].writes.count; i++) {
+    const tensor *x = &t->tensors[t->ops[k].writes.at[i]];
+    good = !x->persistent && !x->pinned && x->again != AGAIN_NEVER;
+  }
+  return good;
+}
+
+/* Results of kernels that can be launched again, where they were, may be dropped. */
+static void add_again (const maker *m, trace *t) {
+  for (int32_t x = 0; x < t->n_tensors; x++) {
+    t->tensors[x].placed = true;
+    t->tensors[x].again = m->map->leaves[x] || has_versions (t, x) ? AGAIN_NEVER : AGAIN_FREELY;
+  }
+  for (int32_t k = 0; k < t->n_ops; k++)
+    for (int32_t i = 0; i < t->ops[k].writes.count && !is_launched_again (m, t, k); i++)
+      t->tensors[t->ops[k].writes.at[i]].again = AGAIN_NEVER;
+}
+
 static bool say_learned (maker *m, error *err) {
   const char *says =
       arena_format (m->arena, err, "digests and calls told of %lld of %lld uses whether they write",
@@ -379,5 +418,7 @@ trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map 
   if (t == NULL || !add_samples (&m, t, err))
     return NULL;
   add_ends (&m, t);
+  if (s->cut)
+    add_again (&m, t);
   return trace_validate (t, err) ? t : NULL;
 }

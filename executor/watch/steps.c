@@ -45,6 +45,7 @@ static bool is_sane (const reader *r) {
   case RECORD_LINK:
     return r->count == 2 && r->words[0] >= 0;
   case RECORD_FACTS:
+  case RECORD_AGAIN:
     return r->count >= 1 && r->words[0] >= 0;
   case RECORD_CROSSING:
     return r->count == 2 && r->words[0] >= 0 && r->words[1] > r->words[0];
@@ -166,6 +167,9 @@ static bool fill (steps *s, reader r, arena *a, error *err) {
       s->links[s->n_links++] = (steps_link){ r.words[0], r.words[1] };
     else if (r.kind == RECORD_FACTS)
       good = add_facts (s, &r);
+    else if (r.kind == RECORD_AGAIN && r.words[0] >= s->first_op &&
+             r.words[0] - s->first_op < s->n_times)
+      s->again[r.words[0] - s->first_op] = true;
     else if (r.kind == RECORD_CROSSING)
       good = add_crossing (s, &(steps_crossing){ r.words[0], r.words[1] });
     else if (r.kind == RECORD_CUT && r.count == 2) {
@@ -199,11 +203,13 @@ bool steps_read (const char *path, arena *a, steps *out, error *err) {
     out->times = NEW (a, out->n_times, steps_time, err);
     out->beat_of = NEW (a, out->n_times, int64_t, err);
     out->facts = NEW (a, out->beats.refs_capacity, uint8_t, err);
+    out->again = NEW (a, out->n_times, bool, err);
     out->orders = NEW (a, c.orders + 1, steps_order, err);
     out->links = NEW (a, c.links + 1, steps_link, err);
     out->crossings = NEW (a, c.crossings + 1, steps_crossing, err);
     good = out->names != NULL && out->times != NULL && out->beat_of != NULL && out->facts != NULL &&
-           out->orders != NULL && out->links != NULL && out->crossings != NULL;
+           out->again != NULL && out->orders != NULL && out->links != NULL &&
+           out->crossings != NULL;
   }
   for (int64_t i = 0; good && i < out->n_times; i++)
     out->times[i].ns = out->beat_of[i] = -1;

@@ -34,6 +34,7 @@ typedef struct steps {
   int64_t *beat_of;  /* by the number of the op, likewise; -1: there is none */
   uint8_t *facts;    /* of each tensor of an op, where `beats` has its number: a shim_fact */
   int64_t n_learned; /* so many ops have facts */
+  bool *again;       /* by the number of the op: it may be launched again */
   const char **names;
   int32_t n_names;
   int64_t n_ops;

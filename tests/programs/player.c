@@ -32,6 +32,7 @@ typedef struct playing {
   CUstream streams[MOST_STREAMS];
   CUevent event;
   int64_t n_streams, scale, random, n_random;
+  int64_t stray; /* from that step on it does something else before an op, in every second one */
 } playing;
 
 player_table player = { .stride = 1, .habit_step = 8 };
@@ -52,7 +53,8 @@ static void *room (int64_t count, size_t size) {
 static void wrong (const char *what) {
   fprintf (stderr,
            "player: `%s`: usage: player MODULE STEPS TRACE [scale=N] [stride=WORDS] [streams=N] "
-           "[KIND=OP]... [habit_step=N] [random=SEED] [impure=N]\n",
+           "[KIND=OP]... [habit_step=N] [random=SEED] [impure=N] "
+           "[stray=STEP]\n",
            what);
   exit (2);
 }
@@ -179,8 +181,8 @@ static void read_arguments (playing *p, int argc, char **argv) {
   for (int i = 4; i < argc; i++)
     if (!number (argv[i], "scale", &p->scale) && !number (argv[i], "stride", &player.stride) &&
         !number (argv[i], "streams", &p->n_streams) && !number (argv[i], "random", &p->random) &&
-        !number (argv[i], "impure", &p->n_random) && !number (argv[i], "habit_step", &habit_step) &&
-        !read_impurity (p, argv[i]))
+        !number (argv[i], "impure", &p->n_random) && !number (argv[i], "stray", &p->stray) &&
+        !number (argv[i], "habit_step", &habit_step) && !read_impurity (p, argv[i]))
       wrong (argv[i]);
   if (p->scale < 1 || player.stride < 1 || p->n_streams < 1 || p->n_streams > MOST_STREAMS)
     wrong ("scale, stride, streams");
@@ -201,12 +203,15 @@ static void launch (playing *p, CUfunction f, CUstream s, player_head *head, CUd
   gpu_must (&p->g, p->g.launch (f, 1, 1, 1, 32, 1, 1, 0, s, all, NULL), "cuLaunchKernel");
 }
 
-static CUdeviceptr filled (playing *p, int64_t words, int64_t seed) {
+static CUdeviceptr filled_at (playing *p, CUdeviceptr at, int64_t words, int64_t seed) {
   CUfunction f;
-  CUdeviceptr at = gpu_alloc (&p->g, 2 * words, p->streams[0]);
   gpu_must (&p->g, p->g.module_get_function (&f, p->g.module, "player_fill"), "player_fill");
   launch (p, f, p->streams[0], &(player_head){ -1, words, seed }, &at, 1);
   return at;
+}
+
+static CUdeviceptr filled (playing *p, int64_t words, int64_t seed) {
+  return filled_at (p, gpu_alloc (&p->g, 2 * words, p->streams[0]), words, seed);
 }
 
 static void start (playing *p) {
@@ -281,9 +286,17 @@ static void play_op (playing *p, int32_t k, int32_t step) {
       wait_for (p, (uint32_t)1 << on, i);
 }
 
+/* Each op's turn comes, one behind the other: it is behind a launch that no other step has. */
+static bool strays (const playing *p, int32_t step, int32_t k) {
+  int64_t since = step - p->stray;
+  return p->stray > 0 && since >= 0 && since % 2 == 0 && since / 2 % p->trace->n_ops == k;
+}
+
 static void play_step (playing *p, int32_t step) {
   const trace *t = p->trace;
   for (int32_t k = 0; k < t->n_ops; k++) {
+    if (strays (p, step, k))
+      (void)filled_at (p, p->scratch, EXTRA_WORDS, step);
     for (int32_t x = 0; x < t->n_tensors; x++)
       if (!t->tensors[x].persistent && p->tensors[x].first == k) {
         p->tensors[x].at = gpu_alloc (&p->g, 2 * p->tensors[x].words, p->streams[stream_of (p, k)]);

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "executor/shim/again.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "executor/shim/kernels.h"
+#include "executor/shim/last.h"
+#include "executor/shim/repeat.h"
+
+enum { MOST_BYTES = 1 << 15, PART = 4, MOST_UNFIT = 256, STATUS_WRONG = 70 };
+
+/* Words of the device, in pairs whose digests must be equal. The first word is everybody's. */
+struct again {
+  CUdeviceptr at;
+  uint64_t *told; /* pinned: of each pair, 1 where a kernel has found them different */
+  int32_t *names; /* of each pair: the kernel that ran again */
+  int32_t n_pairs;
+  int32_t n_dropped;
+  uint64_t unseen; /* streams that have results whose pairs the host has not seen compared */
+  uint64_t unfit[MOST_UNFIT]; /* tokens of ops */
+  int32_t n_unfit;
+  const step *paired; /* the plan that has them */
+  bool net;           /* dropped tensors are copied as well */
+  bool more;          /* ops are unfit that were not known to be */
+};
+
+static bool verifies (const shim *s) {
+  return s->block->config.remake == REMAKE_VERIFIED || s->again->net;
+}
+
+/* A small tensor of ferry's own. NULL: there is no room for it. */
+static again *again_of (shim *s) {
+  again *g = s->again;
+  if (g != NULL || (g = s->again = calloc (1, sizeof *g)) == NULL)
+    return g;
+  int64_t bytes = s->chunk_bytes / PART < MOST_BYTES ? s->chunk_bytes / PART : MOST_BYTES;
+  void *told = NULL;
+  g->n_pairs = (int32_t)(bytes / (2 * (int64_t)sizeof *g->told));
+  g->at =
+      small_has_room (s, bytes) && kernels_ready (s) ? small_allocate (s, bytes, NULL, true) : 0;
+  g->names = calloc ((size_t)g->n_pairs, sizeof *g->names);
+  if (g->at == 0 || g->names == NULL ||
+      s->real.set_bytes (g->at, 0, (size_t)bytes) != CUDA_SUCCESS ||
+      s->real.mem_host_alloc (&told, (size_t)g->n_pairs * sizeof *g->told,
+                              CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
+    return g;
+  memset (told, 0, (size_t)g->n_pairs * sizeof *g->told);
+  g->told = told;
+  return g;
+}
+
+CUdeviceptr again_word (const shim *s) {
+  return s->again->at;
+}
+
+static CUdeviceptr word (const again *g, int32_t pair, int32_t which) {
+  return g->at + (2 * (uint64_t)pair + (uint64_t)which) * sizeof *g->told;
+}
+
+bool again_any_dropped (const shim *s) {
+  return s->again != NULL && s->again->n_dropped > 0;
+}
+
+void again_end_program (shim *s, int32_t name, const char *why) {
+  snprintf (s->block->remade_op, sizeof s->block->remade_op, "%s", s->names[name]);
+  shim_say (s,
+            "kernel `%s` was launched again, and %s: the program is ended, since this step cannot "
+            "be saved; run it with --remake off",
+            s->names[name], why);
+  last_write (s);
+  s->block->ended = 1;
+  fflush (NULL); /* the program has said no wrong word so far */
+  _exit (STATUS_WRONG);
+}
+
+/* ---- ops that are unfit ---- */
+
+bool again_is_unfit (const shim *s, uint64_t token) {
+  const again *g = s->again;
+  for (int32_t i = 0; g != NULL && i < g->n_unfit; i++)
+    if (g->unfit[i] == token)
+      return true;
+  return false;
+}
+
+static void add_unfit (shim *s, uint64_t token, int32_t name, shim_unfit why) {
+  again *g = s->again;
+  int64_t n = s->block->seen.unfit_ops;
+  if (again_is_unfit (s, token) || g->n_unfit == MOST_UNFIT)
+    return;
+  g->unfit[g->n_unfit++] = token;
+  g->more = true;
+  s->block->seen.unfit_ops++;
+  if (n >= SHIM_UNFIT_OPS)
+    return;
+  snprintf (s->block->unfit_op[n].name, sizeof s->block->unfit_op[n].name, "%s", s->names[name]);
+  s->block->unfit_op[n].why = (int32_t)why;
+}
+
+/* ---- an op's first launch in a step ---- */
+
+bool again_keep (shim *s, step *p, step_again *a, op *o, const CUlaunchConfig *l, CUfunction f,
+                 void **params) {
+  const again *g = again_of (s);
+  shim_unfit why = UNFIT_SMALL;
+  o->trial = NULL;
+  if (g != NULL && g->told != NULL && o->may_repeat &&
+      repeat_keep (s, o, l, f, params, &a->launch, &why)) {
+    if (!p->tried && repeat_is_alone (s))
+      o->trial = trial_begin (s, a, o->refs, o->n_refs);
+    p->missed = p->missed || (!p->tried && o->trial == NULL);
+    return true;
+  }
+  if (g != NULL && !p->tried)
+    add_unfit (s, o->token, o->name, why);
+  return !p->tried || again_is_unfit (s, o->token);
+}
+
+void again_kept (shim *s, const step_again *a, op *o) {
+  if (o->trial == NULL)
+    return;
+  shim_unfit why = trial_end (s, a, o->trial);
+  o->trial = NULL;
+  if (why != UNFIT_NOT)
+    add_unfit (s, o->token, o->name, why);
+}
+
+/* ---- a step ---- */
+
+/* Entries with unfit ops are left out, and those for which there are no pairs. */
+static void leave_out (const shim *s, step *p) {
+  for (int32_t i = 0; i < p->n_actions; i++) {
+    const step_span *a = &p->actions[i];
+    if (a->what == ACTION_AGAIN && (p->again[a->again].pair == 0 ||
+                                    again_is_unfit (s, p->beats[p->again[a->again].beat].token)))
+      p->off[a->entry] = true;
+  }
+}
+
+static int32_t take_pair (const again *g, int32_t *n) {
+  return g->told != NULL && *n < g->n_pairs ? (*n)++ : 0;
+}
+
+/* A pair each op has for what it reads, and each tensor that is dropped; of one plan at a time. */
+static void give_pairs (shim *s, step *p) {
+  again *g = s->again;
+  int32_t n = 1;
+  again_look (s, true);
+  g->paired = p;
+  p->paired = true;
+  for (int32_t i = 0; i < p->n_again; i++)
+    p->again[i].pair = take_pair (g, &n);
+  for (int32_t i = 0; i < p->n_actions; i++) {
+    step_tensor *x = p->actions[i].remade ? &p->tensors[p->actions[i].tensor] : NULL;
+    if (x != NULL && x->pair == 0)
+      x->pair = take_pair (g, &n);
+  }
+  leave_out (s, p);
+}
+
+void again_begin (shim *s, step *p) {
+  if (p->n_again == 0 || again_of (s) == NULL)
+    return;
+  if (s->again->paired != p || !p->paired)
+    give_pairs (s, p);
+  s->again->net = s->strict || p->netted < 1;
+}
+
+static void release (shim *s, tensor *t, uint64_t behind, int64_t copy) {
+  for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++) {
+    page *g = &s->pages[p];
+    if (g->state == PAGE_HERE) {
+      chunk *c = &s->chunks[g->chunk];
+      c->page = NONE;
+      c->pending = behind;
+      c->freed_by = copy;
+      c->came_by = t->in_copy;
+      s->free_chunks++;
+    }
+    g->state = PAGE_LAZY;
+    g->in_op = NONE;
+  }
+  t->kept = false;
+}
+
+/* Those that the program has freed, and that are no more of use. */
+static void give_all (shim *s, const step *p) {
+  for (int32_t k = 0; k < p->n_tensors; k++) {
+    tensor *t = p->tensors[k].slot < 0 ? NULL : &s->tensors[p->tensors[k].slot];
+    if (t != NULL && !t->live)
+      release (s, t, t->users, 0);
+  }
+}
+
+bool again_end (shim *s, step *p) {
+  again *g = s->again;
+  if (p->n_again == 0 || g == NULL)
+    return false;
+  give_all (s, p);
+  p->netted += p->tried && g->net;
+  p->tried = p->tried || !p->missed;
+  p->missed = false;
+  again_look (s, false);
+  bool more = g->more;
+  g->more = false;
+  if (more)
+    leave_out (s, p);
+  return more;
+}
+
+/* ---- dropped ---- */
+
+static bool is_here (const shim *s, const tensor *t) {
+  for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++)
+    if (s->pages[p].state != PAGE_HERE)
+      return false;
+  return true;
+}
+
+static void unmap (shim *s, const tensor *t, int64_t copy) {
+  host_wait_for (s, t->users);
+  host_wait_for_copy (s, STREAM_OUT, copy);
+  host_wait_for_copy (s, STREAM_IN, t->in_copy);
+  for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++)
+    if (s->pages[p].mapped)
+      (void)page_unmap (s, p);
+}
+
+/* One of the pairs, for a digest of all of it behind what is queued. */
+static bool digest (shim *s, const tensor *t, CUdeviceptr to, CUstream stream, bool first) {
+  return (!first || s->real.set_bytes_async (to, 0, sizeof (uint64_t), stream) == CUDA_SUCCESS) &&
+         digest_queue (s, t->at, t->bytes, to, stream);
+}
+
+static bool copy_out (shim *s, tensor *t) {
+  wait_for (s, s->out, STREAM_OUT, t->users);
+  wait_for_copy (s, s->out, STREAM_OUT, STREAM_IN, t->in_copy);
+  if (!host_take (s, t) ||
+      s->real.copy_out_async (t->host, t->at, (size_t)t->bytes, s->out) != CUDA_SUCCESS)
+    return false;
+  s->block->seen.out_bytes += t->bytes;
+  t->out_copy = copy_issued (s, STREAM_OUT);
+  return true;
+}
+
+/* Its digest is taken behind its users, on the stream of the op that makes it again: that of copies
+   out would keep its room until they are over. In the net its bytes go to the host. */
+static bool leave_trace (shim *s, tensor *t, int32_t pair, const repeat *maker) {
+  const again *g = s->again;
+  CUstream stream;
+  int32_t bit = repeat_stream (maker, &stream);
+  wait_for (s, stream, bit, t->users);
+  wait_for_copy (s, stream, bit, STREAM_IN, t->in_copy);
+  t->pair = pair;
+  bool good = digest (s, t, word (g, pair, 0), stream, true);
+  t->users |= (uint64_t)1 << bit;
+  s->work[bit]++;
+  return good && (!g->net || copy_out (s, t));
+}
+
+/* Only what is whole here, and what the plan makes again; else it is copied. */
+static bool may_drop (const shim *s, const step *p, const step_span *a, const tensor *t) {
+  return a->remade && p->tried && repeat_is_kept (p->again[a->again].launch) && !p->off[a->entry] &&
+         s->again != NULL && p->tensors[a->tensor].pair > 0 && t->holds == 0 && is_here (s, t);
+}
+
+bool again_drop (shim *s, step *p, const step_span *a) {
+  int32_t i = p->tensors[a->tensor].slot;
+  tensor *t = &s->tensors[i];
+  if (t->escaped)
+    return true;
+  if (!t->live) {
+    release (s, t, t->users, 0);
+    if (s->strict)
+      unmap (s, t, 0);
+    return true;
+  }
+  if (a->what == ACTION_GIVE)
+    return true;
+  if (!may_drop (s, p, a, t))
+    return pages_out (s, i, t->first_page, t->first_page + t->n_pages);
+  if (verifies (s) && !leave_trace (s, t, p->tensors[a->tensor].pair, p->again[a->again].launch))
+    return false;
+  int64_t copy = s->again->net ? t->out_copy : 0;
+  release (s, t, t->users, copy);
+  if (s->strict)
+    unmap (s, t, copy);
+  t->dropped = true;
+  s->again->n_dropped++;
+  s->block->seen.dropped_bytes += t->bytes;
+  s->block->seen.evictions++;
+  return true;
+}
+
+static void forget (shim *s, tensor *t) {
+  s->again->n_dropped -= t->dropped;
+  t->dropped = false;
+}
+
+/* ---- made again ---- */
+
+/* Two words are compared where they are; the host looks later. */
+static bool compare (shim *s, int32_t pair, const repeat *r, CUdeviceptr at) {
+  again *g = s->again;
+  CUstream stream;
+  int32_t bit = repeat_stream (r, &stream);
+  const unless u = { .from = at,
+                     .to = &g->told[pair],
+                     .a = word (g, pair, 0),
+                     .b = word (g, pair, 1),
+                     .told = &g->told[pair] };
+  g->names[pair] = repeat_name (r);
+  g->unseen |= (uint64_t)1 << bit;
+  return copy_unless_queue (s, &u, stream);
+}
+
+/* The op's inputs, before it and behind it: a sum for all of them. */
+static bool digest_inputs (shim *s, const step_again *a, int32_t pair, int32_t which) {
+  const int32_t *refs;
+  CUstream stream;
+  int32_t n = repeat_refs (a->launch, &refs);
+  CUdeviceptr to = word (s->again, pair, which);
+  (void)repeat_stream (a->launch, &stream);
+  bool good = s->real.set_bytes_async (to, 0, sizeof (uint64_t), stream) == CUDA_SUCCESS;
+  for (int32_t i = 0; good && i < n; i++)
+    if (again_uses (a, i) == USE_READS)
+      good = digest (s, &s->tensors[refs[i]], to, stream, false);
+  return good;
+}
+
+/* The host waits, and mends what is another. */
+static bool mend (shim *s, const step *p, const step_again *a, tensor *t) {
+  uint64_t both[2];
+  const again *g = s->again;
+  if (s->real.ctx_synchronize () != CUDA_SUCCESS ||
+      s->real.copy_out (both, word (g, t->pair, 0), sizeof both) != CUDA_SUCCESS)
+    return false;
+  if (both[0] == both[1])
+    return true;
+  add_unfit (s, p->beats[a->beat].token, repeat_name (a->launch), UNFIT_LATER);
+  return s->real.copy_in (t->at, t->host, (size_t)t->bytes) == CUDA_SUCCESS;
+}
+
+/* A result that somebody waits for; an op behind it may change it once more. */
+static bool is_last_of (const step *p, int32_t action, int32_t tensor) {
+  const step_span *own = &p->actions[action];
+  for (int32_t i = action + 1; i < p->n_actions; i++) {
+    const step_span *a = &p->actions[i];
+    if (a->what == ACTION_AGAIN && a->entry == own->entry && step_writes (p, a, tensor))
+      return false;
+  }
+  return true;
+}
+
+static bool finish_results (shim *s, const step *p, int32_t action) {
+  const step_again *a = &p->again[p->actions[action].again];
+  const int32_t *refs;
+  CUstream stream;
+  int32_t n = repeat_refs (a->launch, &refs);
+  bool good = true;
+  (void)repeat_stream (a->launch, &stream);
+  for (int32_t i = 0; good && i < n; i++) {
+    tensor *t = &s->tensors[refs[i]];
+    if (!t->dropped || t->planned == NONE || again_uses (a, i) == USE_READS ||
+        !is_last_of (p, action, t->planned))
+      continue;
+    forget (s, t);
+    t->last_write = s->ops;
+    if (!verifies (s))
+      continue;
+    good = digest (s, t, word (s->again, t->pair, 1), stream, true) &&
+           (s->again->net ? mend (s, p, a, t) : compare (s, t->pair, a->launch, t->at));
+  }
+  return good;
+}
+
+static bool run_op (shim *s, const step *p, int32_t action) {
+  const step_again *a = &p->again[p->actions[action].again];
+  const int32_t *refs;
+  int32_t pair = 0, n;
+  if (!repeat_is_kept (a->launch) || !repeat_make_room (s, a->launch))
+    return false;
+  n = repeat_refs (a->launch, &refs);
+  bool good = true;
+  if (verifies (s)) {
+    pair = a->pair;
+    good = digest_inputs (s, a, pair, 0);
+  }
+  good = good && repeat_launch (s, a->launch);
+  if (pair != 0)
+    good = good && digest_inputs (s, a, pair, 1) &&
+           compare (s, pair, a->launch, n > 0 ? s->tensors[refs[0]].at : s->base);
+  good = good && finish_results (s, p, action);
+  repeat_done (s, a->launch);
+  return good;
+}
+
+static int32_t slot_of (const step *p, int32_t ref) {
+  return p->tensors[p->refs[ref]].slot;
+}
+
+/* Something is dropped that the entry makes, by ops that have run. */
+static bool is_due (const shim *s, const step *p, int32_t entry, int32_t from, int32_t beat) {
+  for (int32_t i = from; i < p->n_actions; i++) {
+    const step_span *a = &p->actions[i];
+    const step_again *g = a->what == ACTION_AGAIN ? &p->again[a->again] : NULL;
+    if (g == NULL || a->entry != entry || g->beat >= beat)
+      continue;
+    for (int32_t k = 0; k < p->beats[g->beat].n_refs; k++) {
+      int32_t t = slot_of (p, p->beats[g->beat].first_ref + k);
+      if (t >= 0 && again_uses (g, k) != USE_READS && s->tensors[t].dropped)
+        return true;
+    }
+  }
+  return false;
+}
+
+static int32_t first_of (const step *p, int32_t action) {
+  int32_t entry = p->actions[action].entry, first = action;
+  for (int32_t i = action; i >= 0; i--)
+    if (p->actions[i].what == ACTION_AGAIN && p->actions[i].entry == entry)
+      first = i;
+  return first;
+}
+
+/* Results of the entry that were copied instead. */
+static bool come_back (shim *s, const step *p, const step_again *g) {
+  const step_beat *b = &p->beats[g->beat];
+  bool good = true;
+  for (int32_t k = 0; good && k < b->n_refs; k++) {
+    int32_t i = slot_of (p, b->first_ref + k);
+    tensor *t = i < 0 ? NULL : &s->tensors[i];
+    if (t != NULL && t->live && again_uses (g, k) != USE_READS)
+      good = pages_in (s, i, t->first_page, t->first_page + t->n_pages);
+  }
+  return good;
+}
+
+bool again_run (shim *s, step *p, int32_t action) {
+  const step_span *a = &p->actions[action];
+  if (first_of (p, action) == action)
+    p->due = is_due (s, p, a->entry, action, INT32_MAX) ? a->entry : -1;
+  return p->due == a->entry ? run_op (s, p, action) : come_back (s, p, &p->again[a->again]);
+}
+
+bool again_pay (shim *s, step *p, int32_t action, int32_t beat) {
+  bool good = true, any = again_any_dropped (s);
+  int32_t due = -1, skip = -1;
+  for (int32_t i = action; good && any && i < p->n_actions; i++) {
+    const step_span *a = &p->actions[i];
+    if (a->what != ACTION_AGAIN || p->again[a->again].beat >= beat || a->entry == skip)
+      continue;
+    if (a->entry != due) {
+      bool is = (i > first_of (p, i) && p->due == a->entry) || is_due (s, p, a->entry, i, beat);
+      due = is ? a->entry : due;
+      skip = is ? skip : a->entry;
+      if (!is)
+        continue;
+    }
+    good = run_op (s, p, i);
+    s->block->seen.remade_on_leaving += good;
+  }
+  if (p->n_again > 0)
+    give_all (s, p);
+  return good && !again_any_dropped (s);
+}
+
+int32_t again_freed (shim *s, int32_t t) {
+  if (s->tensors[t].dropped)
+    forget (s, &s->tensors[t]);
+  return s->tensors[t].planned;
+}
+
+static bool is_in_the_way (const shim *s, const tensor *t) {
+  for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++) {
+    int32_t c = s->pages[p].chunk;
+    if (s->pages[p].state != PAGE_HERE && c != NONE && s->chunks[c].page != NONE &&
+        s->chunks[c].page != p)
+      return true;
+  }
+  return false;
+}
+
+bool again_is_early (const shim *s, const step *p, const step_span *a) {
+  const step_beat *b = &p->beats[p->again[a->again].beat];
+  for (int32_t k = 0; k < b->n_refs; k++) {
+    int32_t t = slot_of (p, b->first_ref + k);
+    if (t >= 0 && is_in_the_way (s, &s->tensors[t]))
+      return true;
+  }
+  return false;
+}
+
+/* ---- the host looks ---- */
+
+void again_look (shim *s, bool wait) {
+  again *g = s->again;
+  if (g == NULL || g->unseen == 0)
+    return;
+  if (wait) {
+    host_wait_for (s, g->unseen);
+    g->unseen = 0;
+  }
+  for (int32_t i = 1; i < g->n_pairs; i++)
+    if (__atomic_load_n (&g->told[i], __ATOMIC_ACQUIRE) != 0)
+      again_end_program (s, g->names[i], "a digest tells other bytes than before");
+}

@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Tensors that a run makes again by launching their kernels again: the same bytes whatever the kernels do and
+# wherever the program leaves the plan, in a step's time. FERRY_PROGRAMS: so many at random, 50 without it.
+. "$(dirname "$0")/run.bash"
+
+count=${FERRY_PROGRAMS:-50}
+device=granule=8192,link=300MB/s
+
+# remade NAME SEED PERCENT OPTIONS... -- [KEY=VALUE...]: the step of that seed, played alone and under a budget
+remade() {
+  local name=$1 seed=$2 percent=$3 options=() command
+  shift 3
+  while [ "$1" != -- ]; do options+=("$1"); shift; done
+  shift
+  awk -v seed="$seed" -f "$srcdir/tests/made_step.awk" >"step$seed.json"
+  command=("$programs/player" "$programs/player_kernels.so" "${steps:-16}" "step$seed.json" "$@")
+  plain "$name" "${command[@]}" 2>/dev/null
+  under whole --budget 1GiB --host 1GiB -- "${command[@]}" || { cat whole.err; return 1; }
+  status=0
+  under "$name" --wait --host 1GiB --budget $(($(figure live_high_bytes whole) * percent / 100))B --emulated "$device" "${options[@]}" -- "${command[@]}" || status=$?
+}
+# right NAME: what it says is what it says alone; a program that was ended has said a part of that, and nothing else
+right() {
+  if [ "$status" = 0 ]; then
+    cmp "$1.plain" "$1.out" && [ "$(figure driver_high_bytes "$1")" -le "$(figure budget_bytes "$1")" ] && return
+  elif [ "$status" = 70 ] && grep -q 'was launched again, and .*--remake off' "$1.err"; then
+    head -c "$(stat -c %s "$1.out")" "$1.plain" | cmp - "$1.out" && return
+  fi
+  echo "$1: status $status"
+  cat "$1.err"
+  return 1
+}
+faster() { # with tensors made again a step takes less, and what was predicted
+  local seed swapped took predicted
+  for seed in 3 4; do
+    remade off $seed 55 --remake off -- && right off && [ "$(figure remakes off)" = 0 ] || return 1
+    remade on $seed 55 -- && right on || return 1
+    swapped=$(figure planned_step_ns off) took=$(figure planned_step_ns on) predicted=$(figure predicted_step_ns on)
+    [ "$(figure dropped_bytes on)" -gt 0 ] && [ $((took * 100)) -lt $((swapped * 95)) ] && [ $((took * 100)) -le $((predicted * 102)) ] &&
+      [ $((took * 100)) -ge $((predicted * 98)) ] && [ "$(figure unfit_ops on)" = 0 ] && [ "$(figure planned_map_calls on)" = 0 ] || { echo "swapped $swapped, took $took, predicted $predicted"; cat on.err; return 1; }
+  done
+}
+modes() { # however it is run
+  local it
+  for it in "--remake trusted" "--strict always" "--strict-steps 0" "--paranoid 3" "--emulated $device,races=yes" "--emulated $device,fuzz=200us,seed=2" "--emulated $device,clock=real"; do
+    remade modes 3 60 $it -- streams=3 && right modes && [ "$(figure dropped_bytes modes)" -gt 0 ] || { echo "$it"; return 1; }
+  done
+}
+left() { # the plan is left before each op of a step, whatever is dropped then
+  local steps=100
+  remade left 5 55 -- stray=10 && right left && [ "$status" = 0 ] && [ "$(figure leaves left)" -ge 40 ] && [ "$(figure remade_on_leaving left)" -gt 20 ] ||
+    { echo "$(figure leaves left) times left, $(figure remade_on_leaving left) ops made again"; return 1; }
+}
+# impure KIND: ops of the way there have it, one at a time
+impure() {
+  local op bad=0 unfit=0 why=0
+  for op in 2 4 6; do
+    remade "$1" 4 55 -- "$1=$op" habit_step=9 && right "$1" || return 1
+    bad=$((bad + (status == 70)))
+    unfit=$((unfit + $(figure unfit_ops "$1")))
+    why=$((why + $(grep -c '"why": "result"' "$1.json")))
+  done
+  case $1 in
+  order) [ "$why" -gt 0 ] && [ "$bad" = 0 ] ;;
+  habit) [ "$bad" -gt 0 ] ;;
+  value | statistics | counter | scratch) [ "$bad" = 0 ] ;;
+  esac || { echo "$1: $unfit unfit, $why by their results, $bad ended"; return 1; }
+}
+trusting() { # without digests nobody would know: the habit is not found out, which is what the digests are for
+  local op found=0
+  for op in 2 4 6; do
+    remade trusted 4 55 --remake trusted -- habit=$op habit_step=9 && { [ "$status" != 0 ] || cmp -s trusted.plain trusted.out || found=1; }
+  done
+  [ $found = 1 ]
+}
+random() {
+  local seed made=0
+  for ((seed = 1; seed <= count; seed++)); do
+    steps=13 remade random "$seed" $((50 + seed * 7 % 40)) -- "random=$seed" impure=$((seed % 5)) habit_step=$((5 + seed % 7)) streams=$((1 + seed % 3)) && right random ||
+      { echo "seed $seed"; return 1; }
+    made=$((made + $(figure remakes random)))
+  done
+  [ $made -gt $((count * 10)) ] || echo "$made launches again"
+}
+
+claim "a step with tensors made again takes less, and what was predicted" faster
+claim "it says the same in every mode and order" modes
+claim "a plan is left before any op, and what was dropped is made again first" left
+for kind in accumulate statistics value counter order scratch table habit; do
+  claim "a kernel of a dropped tensor with this impurity: $kind" impure $kind
+done
+claim "digests find what nobody else would" trusting
+claim "$count random steps with random impurities under random budgets say what they say alone" random
+finish
