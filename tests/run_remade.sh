@@ -13,12 +13,12 @@ remade() {
   shift 3
   while [ "$1" != -- ]; do options+=("$1"); shift; done
   shift
-  awk -v seed="$seed" -f "$srcdir/tests/made_step.awk" >"step$seed.json"
+  [ -e "step$seed.json" ] || awk -v seed="$seed" -f "$srcdir/tests/made_step.awk" >"step$seed.json"
   command=("$programs/player" "$programs/player_kernels.so" "${steps:-16}" "step$seed.json" "$@")
   plain "$name" "${command[@]}" 2>/dev/null
-  under whole --budget 1GiB --host 1GiB -- "${command[@]}" || { cat whole.err; return 1; }
+  [ -e "whole$seed.json" ] || under "whole$seed" --budget 1GiB --host 1GiB -- "${command[@]}" || return 1
   status=0
-  under "$name" --wait --host 1GiB --budget $(($(figure live_high_bytes whole) * percent / 100))B --emulated "$device" "${options[@]}" -- "${command[@]}" || status=$?
+  under "$name" --wait --host 1GiB --budget $(($(figure live_high_bytes "whole$seed") * percent / 100))B --emulated "$device" "${options[@]}" -- "${command[@]}" || status=$?
 }
 # right NAME: what it says is what it says alone; a program that was ended has said a part of that, and nothing else
 right() {
