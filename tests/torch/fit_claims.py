@@ -32,6 +32,7 @@ def test_fit_records_plans_and_follows(folder):
         assert run.report.out_bytes > 0 and run.report.in_bytes > 0, f"{net}: nothing moved"
         assert "step" not in fitted.optimizer.__dict__ and "forward" not in fitted.model.__dict__
         assert not run.inputs, "grows with each step"
+        assert "<svg" in run._repr_html_() and "<th>predicted" in run._repr_html_()
 
 
 def test_a_budget_may_be_an_int_of_bytes(folder):
@@ -76,7 +77,7 @@ def test_a_budget_that_cannot_be_kept_is_said(folder):
             for n in range(4):
                 job.step(n)
     except ferry_torch.Refused as error:
-        assert "smallest budget" in str(error), error
+        assert "no plan fits" in str(error), error
     else:
         raise AssertionError("10 KiB were enough")
     refused(lambda: fitted(Job(wide, OPTIMIZERS["adam"], pictures(20, 10)), "90%", recompute="only"), "allow swapping")

@@ -15,6 +15,7 @@ from common import Allocator, Job, card, ferry, same
 from ferry_torch import trace as traces
 from known_nets import Gpt2, Resnet50
 from nets import NETS, OPTIMIZERS, Cnn, pictures
+from trap_claims import refused
 
 
 def recorded(folder, job, step=1, **how):
@@ -317,3 +318,16 @@ def test_on_a_gpu_small_tensors_stay(folder):
     moved = [trace["tensors"][t] for move in plan["moves"] for t in units[move["unit"]]]
     assert moved and all(t["bytes"] >= least for t in moved), moved
     assert any(t["bytes"] < least for t in trace["tensors"] if t["kind"] == "optimizer")
+
+
+def test_two_steps_are_no_trace(folder):
+    job = Job(Cnn, OPTIMIZERS["sgd"], pictures(20, 10))
+
+    def record():
+        with ferry_torch.record(os.path.join(folder, "step.json"), job.model, job.optimizer):
+            job.step(0), job.step(1)
+    refused(record, "took 2 steps")
+    with ferry_torch.record(os.path.join(folder, "step.json"), job.model, job.optimizer, device="h200"):
+        job.step(2)
+    assert traces.load(os.path.join(folder, "step.json"))["source"]["made_for"] == "h200"
+    ferry("info", os.path.join(folder, "step.json"), accept=(0,))

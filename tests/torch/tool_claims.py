@@ -110,7 +110,16 @@ def test_the_largest_batch_of_a_model_of_ones_own(folder):
             F.cross_entropy(model(x), y).backward()
             optimizer.step()
         return model, optimizer, step
-    small = ferry_torch.max_batch(make, "h200", "2MiB", slowdown=10)
+    said, seen = [], []
+    small = ferry_torch.max_batch(make, "h200", "2MiB", slowdown=10, say=said.append)
+    assert f"batch {small.above} does not fit" in "".join(said) and len(said) > 3, said
+
+    def interrupted(batch):
+        seen.append(batch)
+        if batch > 8:
+            raise KeyboardInterrupt
+        return make(batch)
+    assert ferry_torch.max_batch(interrupted, "h200", "2MiB", slowdown=10)[0] == 8 and seen == [1, 2, 4, 8, 16], seen
     large = ferry_torch.max_batch(make, "h200", 4 << 20, slowdown=10)
     assert small.above == small.batch + 1 and small.peak_bytes <= 2 << 20, small
     assert large.batch > 1.5 * small.batch, (small, large)

@@ -185,6 +185,17 @@ class Fit:
         self.stack.close()
         self.hooks.close()
 
+    def _repr_html_(self):
+        """In a notebook: the plan's picture, and what was seen."""
+        if not self.kept:
+            return "<p>no plan yet"
+        with tempfile.TemporaryDirectory(prefix="ferry-") as folder:
+            unpack_into(folder, self.kept)
+            picture = os.path.join(folder, "plan.svg")
+            tool.ferry("plot", *(os.path.join(folder, name) for name in FILES.values()), "--svg", picture, "-q")
+            with open(picture, encoding="utf-8") as file:
+                return file.read() + self.report._repr_html_()
+
     # ---- kept from run to run ----
 
     def state_dict(self):

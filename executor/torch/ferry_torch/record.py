@@ -78,6 +78,7 @@ class Recording:
         self.recorder.unreal = fake is not None or self.device.type == "meta"
         self.recorder.place, self.recorder.on_use = self.place, self.on_use
         self.parameters = {}
+        self.steps = 0  # of one optimizer; several may take a different number each
 
     # ---- around the step ----
 
@@ -269,6 +270,7 @@ class Recording:
             else:
                 self.step_each(optimizer)
         r.phase = before if before == "other" else "other"
+        self.steps += len(updates.each(self.optimizer)) == 1
         return loss
 
     def step_each(self, optimizer):
@@ -332,6 +334,8 @@ def record(path, model, optimizer=None, device=None, name=None, order=None, step
         yield recording
         if recording.early is not None:
             recording.early.require_stepped()
+        if recording.steps > 1:
+            raise Refused(f"the optimizer took {recording.steps} steps in the block, and a trace is of one; record one step")
         with torch.no_grad():
             recording.name_gradients()
     recording.trace = finish(recording, name or type(model).__name__)

@@ -76,6 +76,13 @@ class Report:
         return "\n".join(lines)
 
 
+    def _repr_html_(self):
+        """In a notebook."""
+        rows = "".join(f"<tr><td>{NAMES[name]}<td>{show(predicted)}<td>{show(seen)}" for name, predicted, seen in self.rows()
+                       for show in [time_text if name == "step_ns" else bytes_text])
+        return f"<table><tr><th>of {self.steps} steps<th>predicted<th>seen{rows}</table><p>{self.text().splitlines()[-1]}"
+
+
 NAMES = {"step_ns": "step", "peak_bytes": "device", "d2h_bytes": "out", "h2d_bytes": "in",
          "again_bytes": "again", "host_bytes": "host"}
 
