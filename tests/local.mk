@@ -373,7 +373,6 @@ EXTRA_DIST += \
   tests/torch/observed_claims.py \
   tests/torch/outside_claims.py \
   tests/torch/overhead.py \
-  tests/torch/page.py \
   tests/torch/page_claims.py \
   tests/torch/record_claims.py \
   tests/torch/rows_claims.py \

@@ -24,10 +24,6 @@ BENCHES = \
   tests/bench/bench_train \
   tests/bench/import_kineto
 
-# The outputs in docs/pytorch.md, once more from the examples.
-torch-page: ferry
-	FERRY=$(abs_builddir)/ferry FERRY_DATADIR=$(abs_srcdir)/data $${FERRY_PYTHON:-venv/bin/python} $(srcdir)/tests/torch/page.py
-
 # Daemons with other programs beside them: once, not under each compiler. A test that lacks its program
 # says so, and is passed over.
 END_TO_END = \
