@@ -125,6 +125,7 @@ EXTRA_DIST += \
   executor/torch/ferry_torch/arena.py \
   executor/torch/ferry_torch/batches.py \
   executor/torch/ferry_torch/calls.py \
+  executor/torch/ferry_torch/capture.py \
   executor/torch/ferry_torch/card.py \
   executor/torch/ferry_torch/clock.py \
   executor/torch/ferry_torch/compiled.py \

@@ -320,6 +320,7 @@ EXTRA_DIST += \
   $(scripts_under_test) \
   tests/second/ranks.py \
   tests/made_step.awk \
+  tests/torch/capture_claims.py \
   tests/torch/compile_claims.py \
   tests/torch/home_claims.py \
   tests/torch/inductor_claims.py \

@@ -17,6 +17,7 @@ import torch
 
 from . import tool, updates
 from . import trace as traces
+from .capture import captured
 from .card import bytes_of, left_beside, require_budget, this_card, to_plan
 from .errors import Refused
 from .follow import followed
@@ -47,6 +48,7 @@ class Fit:
         self.ran = self.spoiled = False  # in this step: was the model called, was anything raised
         self.inputs, self.met = (), []  # signatures of all passes of this step; of each step that was whole
         self.missed, self.why = 0, ""  # steps that were not learned from, and what the last one lacked
+        self.captured = None
         self.kept, self.named = {}, list(model.named_parameters())
         self.round, self.inside = updates.Round(optimizer), False  # inside: of a call of the model
 
@@ -177,11 +179,20 @@ class Fit:
             self.recording.name_gradients()
         self.stack.close()
         if learned:
-            traces.store(finish(self.recording, type(self.model).__name__), self.path("step.json"))
+            found = finish(self.recording, type(self.model).__name__)
+            if self.captured is not None and not self.captured.over:
+                found["ops"][0]["compute"]["leave"] = []  # a graph keeps the addresses of weights and state
+            traces.store(found, self.path("step.json"))
         else:
             self.recording = None
 
+    def step(self, function, *inputs):
+        """`function(*inputs)`, a whole step; with capture=True as one CUDA graph, once it is known."""
+        return function(*inputs) if self.captured is None else self.captured.step(function, inputs)
+
     def end(self):
+        if self.captured is not None:
+            self.captured.end()
         self.stack.close()
         self.hooks.close()
 
@@ -280,14 +291,14 @@ def say_on_stderr(text):
 
 
 @contextlib.contextmanager
-def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, recompute="off", method="forward"):
+def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, recompute="off", method="forward", capture=False):
     """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). Of the first step
     all that autograd saves is on the host; the second is timed, the third recorded, with as much of that on the device
     as there is room for; all others follow the plan; at the end it says what it expected and what
     it saw. Several models and optimizers are lists; a step is over when each optimizer has taken one. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
     FERRY_SERVER, is the address of a `ferry serve` that plans instead of this machine. `recompute` may
     be "auto" or "cheap": then some tensors are made again instead of carried. `method` names what of the model the
-    program calls, if it is not the model itself."""
+    program calls, if it is not the model itself. With `capture` the steps that `run.step` is given become one CUDA graph."""
     require_budget(budget)
     model = one_of(model)
     require_own(model, optimizer)
@@ -300,6 +311,7 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
         stack.enter_context(alone())
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ferry-"))
         run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options, method)
+        run.captured = captured(run, capture, say) if capture else None
         stack.callback(run.say_report)
         run.count(stack)
         for root in roots_of(model):

@@ -466,6 +466,9 @@ class Follower:
 
     def end_step(self):
         self.reach(len(self.plan.ops))
+        if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            self.let_go_of_all()
+            self.lanes.join()
         self.ended = True
         self.report.extra_bytes = self.arena.extra
         self.report.step_ended()

@@ -24,7 +24,8 @@ class Signal:
         torch.cuda.current_stream(self.device).wait_event(self.event)
 
     def over(self):
-        return self.event.query()
+        """A graph that is being captured cannot be asked."""
+        return not torch.cuda.is_current_stream_capturing() and self.event.query()
 
 
 class CpuLanes:
@@ -48,6 +49,9 @@ class CpuLanes:
         return Done()
 
     def dies(self, target):
+        return None
+
+    def join(self):
         return None
 
     def drain(self):
@@ -94,9 +98,12 @@ class CudaLanes:
         """Nobody wants it, and a copy to it may be on its way: its memory is another's behind that."""
         target.record_stream(self.in_stream)
 
-    def drain(self):
+    def join(self):
         torch.cuda.current_stream(self.device).wait_stream(self.out_stream)
         torch.cuda.current_stream(self.device).wait_stream(self.in_stream)
+
+    def drain(self):
+        self.join()
         torch.cuda.synchronize(self.device)
 
     def give_back(self, memory):

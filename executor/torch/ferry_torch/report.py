@@ -20,6 +20,7 @@ class Report:
         self.steps = self.followed = self.kept = self.unmatched = self.late = self.other = 0
         self.out_bytes = self.in_bytes = self.extra_bytes = self.beside_bytes = 0
         self.ops_again = self.bytes_again = 0
+        self.replayed = 0  # steps of a captured graph
         self.expects_again = plan.expects_again()
         self.host_bytes = plan.host_bytes
         self.times, self.last = collections.deque(maxlen=LATELY), None
@@ -31,6 +32,8 @@ class Report:
         self.bytes_again += size
 
     def step_ended(self):
+        if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            return
         if self.device.type == "cuda":
             now = mark(self.device)
         else:
@@ -73,6 +76,8 @@ class Report:
                      f"; {self.late} copies came late, {self.other} steps were not the plan's")
         if self.beside_bytes:
             lines[-1] += f", for which {bytes_text(self.beside_bytes)} went to the host beside the plan"
+        if self.replayed:
+            lines.append(f"captured {self.replayed} steps were replayed as one graph")
         return "\n".join(lines)
 
 
