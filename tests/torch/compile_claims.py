@@ -65,6 +65,25 @@ class Broken(nn.Module):
         return self.two(x)
 
 
+class Hollow(nn.Module):
+    """It joins what it makes to a tensor without bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(1200, 64), nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = torch.tanh(self.one(x.flatten(1)))
+        return self.two(torch.cat([x, torch.tanh(x[:, :0])], 1))
+
+
+def test_a_tensor_without_bytes_is_none_of_the_trace(folder):
+    net = Hollow, pictures(20, 10)
+    whole, reports, said = trained(net, "1GiB")
+    assert len(reports) == 1 and not any("without a budget" in line for line in said), said
+    assert same(whole, trained(net, "100%")[0])
+
+
 def test_where_a_graph_breaks_each_part_has_the_budget_and_that_is_said(folder):
     net = Broken, pictures(20, 10)
     whole, reports, _ = trained(net, "1GiB")

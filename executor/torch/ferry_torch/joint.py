@@ -17,6 +17,10 @@ def value(node):
     return found if isinstance(found, torch.Tensor) else None
 
 
+def has_bytes(node):
+    return value(node) is not None and value(node).untyped_storage().nbytes() > 0
+
+
 def is_view(node):
     """Does it give its first argument's storage?"""
     schema = getattr(node.target, "_schema", None)
@@ -47,7 +51,7 @@ class Joint:
 
     def meet(self, node):
         if node.op == "placeholder":
-            if value(node) is not None:
+            if has_bytes(node):
                 self.own(node, "gradient" if node in self.backward else "parameter")
         elif node.op == "call_function":
             self.meet_call(node)
@@ -63,7 +67,7 @@ class Joint:
     def meet_call(self, node):
         if node.target is operator.getitem:
             source = node.args[0]
-            if source in self.op_of and value(node) is not None:
+            if source in self.op_of and has_bytes(node):
                 self.own(node, "temporary" if node in self.backward else "activation")
                 self.op_of[node] = self.op_of[source]
                 self.ops[self.op_of[source]]["writes"].append(self.number[node])
@@ -81,7 +85,7 @@ class Joint:
         phase = "backward" if node in self.backward else "forward"
         self.ops.append({"name": node.name, "ns": self.time_of(node), "phase": phase, "reads": reads, "writes": [],
                          "compute": {"kind": "torch"}})
-        if value(node) is not None:
+        if has_bytes(node):
             self.own(node, "temporary" if node in self.backward else "activation")
             self.ops[-1]["writes"].append(self.number[node])
 
