@@ -171,28 +171,25 @@ def documents (text):
   import yaml
   return [d for d in yaml.safe_load_all (text) if d]
 
-def built (): return documents (subprocess.run (["kubectl", "kustomize", root], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout)
+def built (of): return documents (subprocess.run (["kubectl", "kustomize", f"{root}/{of}"], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout)
 META = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"}}}
 PROBE = {"type": "object", "required": ["httpGet"], "additionalProperties": False, "properties": {"httpGet": {"type": "object", "required": ["path", "port"], "additionalProperties": False, "properties": {"path": {"pattern": "^/"}, "port": {}}}, **{k: {"type": "integer"} for k in ("failureThreshold", "periodSeconds", "timeoutSeconds")}}}
-CONTAINER = {"type": "object", "required": ["name", "image"], "additionalProperties": False, "properties": {**{k: {} for k in ("name", "image", "args", "ports", "resources", "securityContext", "volumeMounts")}, **{k: PROBE for k in ("startupProbe", "readinessProbe", "livenessProbe")}}}
+CONTAINER = {"type": "object", "required": ["name", "image"], "additionalProperties": False, "properties": {**{k: {} for k in ("name", "image", "args", "env", "ports", "resources", "securityContext", "volumeMounts")}, **{k: PROBE for k in ("startupProbe", "readinessProbe", "livenessProbe")}}}
 RULE = {"type": "object", "required": ["apiGroups", "apiVersions", "operations", "resources"], "additionalProperties": False, "properties": {**{k: {"type": "array", "items": {"type": "string"}, "minItems": 1} for k in ("apiGroups", "apiVersions", "resources")}, "operations": {"type": "array", "items": {"enum": ["CREATE", "UPDATE", "DELETE", "CONNECT", "*"]}}}}
 WEBHOOK = {"type": "object", "required": ["name", "admissionReviewVersions", "sideEffects", "clientConfig"], "additionalProperties": False, "properties": {"name": {"pattern": r"^[a-z0-9-]+(\.[a-z0-9-]+){2,}$"}, "admissionReviewVersions": {"const": ["v1"]}, "sideEffects": {"enum": ["None", "NoneOnDryRun"]}, "failurePolicy": {"enum": ["Ignore", "Fail"]}, "timeoutSeconds": {"type": "integer", "minimum": 1, "maximum": 30}, "reinvocationPolicy": {"enum": ["Never", "IfNeeded"]}, "clientConfig": {"type": "object"}, "matchConditions": {"type": "array", "items": {"type": "object", "required": ["name", "expression"], "additionalProperties": False, "properties": {"name": {}, "expression": {"type": "string"}}}}, "rules": {"type": "array", "items": RULE}}}
 SHAPES = {"Namespace": {}, "ConfigMap": {}, "PersistentVolumeClaim": {}, "Service": {}, "NetworkPolicy": {},
           "Deployment": {"properties": {"spec": {"properties": {"template": {"properties": {"spec": {"properties": {"containers": {"items": CONTAINER}}}}}}}}},
           "MutatingWebhookConfiguration": {"required": ["webhooks"], "properties": {"webhooks": {"items": WEBHOOK}}}}
 
-@claim ("the manifests are what Kubernetes takes, and name each other")
-def _ ():
-  try: import jsonschema, yaml
-  except ImportError: return
-  if not shutil.which ("kubectl"): return
-  made_of = {d["kind"]: d for d in built ()}
-  assert set (made_of) == set (SHAPES), set (made_of) ^ set (SHAPES)
+def check_made (made_of, of):
+  import jsonschema
+  assert set (made_of) == set (SHAPES) - ({"PersistentVolumeClaim"} if of == "postgres" else set ()), set (made_of) ^ set (SHAPES)
   for kind, d in made_of.items (): jsonschema.validate (d, {**SHAPES[kind], "required": ["apiVersion", "kind", "metadata"] + SHAPES[kind].get ("required", []), "properties": {**SHAPES[kind].get ("properties", {}), "metadata": META}})
   spec = made_of["Deployment"]["spec"]["template"]["spec"]
   volumes = {v["name"] for v in spec["volumes"]}
+  assert all (len (v) == 2 for v in spec["volumes"]) and ("persistentVolumeClaim" in spec["volumes"][0] or "emptyDir" in next (v for v in spec["volumes"] if v["name"] == "state")), spec["volumes"]
   ports = {p["name"] for c in spec["containers"] for p in c["ports"]}
-  for c in spec["containers"]:
+  for c in spec["initContainers"] + spec["containers"]:
     assert {m["name"] for m in c["volumeMounts"]} <= volumes and c["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     for k in ("startupProbe", "readinessProbe", "livenessProbe"):
       if k in c: assert s.ask ("GET", c[k]["httpGet"]["path"]).status == 200 and c[k]["httpGet"]["port"] in ports
@@ -204,6 +201,13 @@ def _ ():
   for d in documents (open (root + "/pod.yaml").read ()): assert d["metadata"]["annotations"]["ferry.dev/fingerprint"]
   extender = documents (open (root + "/scheduler.yaml").read ())[0]["extenders"][0]
   for verb in ("filterVerb", "prioritizeVerb"): assert s.ask ("POST", "/k8s/" + extender[verb], {"Pod": pod (), "Nodes": {"items": []}}, token=made["site"]).status == 200
+
+@claim ("the manifests are what Kubernetes takes, and name each other")
+def _ ():
+  try: import jsonschema, yaml
+  except ImportError: return
+  if not shutil.which ("kubectl"): return
+  for of in ("postgres", "base"): check_made ({d["kind"]: d for d in built (of)}, of)
 
 @claim ("who cannot send a token shows a certificate to the proxy, or has a token in its path")
 def _ ():
@@ -218,7 +222,7 @@ def _ ():
   run ("openssl", "x509", "-req", "-in", "clients/tls.csr", "-CA", "clients/ca.crt", "-CAkey", "clients/ca.key", "-CAcreateserial", "-out", "clients/tls.crt", "-days", "2")
   open ("site/authorization.conf", "w").write (f'proxy_set_header Authorization "Bearer {made["site"]}";\n')
   with socket.create_server (("127.0.0.1", 0)) as free: port = free.getsockname ()[1]
-  text = open (root + "/nginx.conf").read ().replace ("8443", f"127.0.0.1:{port}").replace ("127.0.0.1:8077", f"127.0.0.1:{s.port}").replace ("events {}", "events {} daemon off; master_process off;")
+  text = open (root + "/base/nginx.conf").read ().replace ("8443", f"127.0.0.1:{port}").replace ("127.0.0.1:8077", f"127.0.0.1:{s.port}").replace ("events {}", "events {} daemon off; master_process off;")
   text = re.sub (r" (/(tls|clients|site|tmp)/)", rf" {work}\1", text)
   open ("nginx.conf", "w").write (text)
   proxy = subprocess.Popen ([nginx, "-c", work + "/nginx.conf", "-e", work + "/nginx.log"])
