@@ -16,7 +16,7 @@
 #define SHARE "ferry.dev/share" /* hami, kai or dra; else memory is only noted */
 #define PINNED "ferry.dev/pinned-host-bytes"
 #define MIB ((int64_t)1 << 20)
-enum { MOST_NAME = 253 }; /* of objects there */
+enum { MOST_NAME = 253, MOST_SETS = 16 }; /* each is looked up */
 
 typedef struct review {
   service *s;
@@ -211,7 +211,10 @@ static void fill_claim (review *r, const json *object, const json *spec, const c
 /* Kueue's Workload has a template for each of its sets of pods. */
 static void fill_sets (review *r, const json *spec, const json *meta) {
   json sets = json_member (spec, "podSets");
-  for (size_t i = 0; i < json_count (&sets); i++) {
+  size_t n = json_count (&sets);
+  if (n > MOST_SETS)
+    r->warning = "ferry: so many sets of pods are not looked at";
+  for (size_t i = 0; n <= MOST_SETS && i < n; i++) {
     json e = json_element (&sets, i), pod = json_member (&e, "template");
     const char *at = arena_format (r->q->arena, &r->err, "/spec/podSets/%zu/template", i);
     if (at)

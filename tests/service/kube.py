@@ -114,6 +114,9 @@ def _ ():
   assert warnings and out["spec"] == odd["spec"]
   for object in ({}, {"metadata": None}, {"metadata": {"annotations": 1}}, {"metadata": {"annotations": NOTES}}, {"metadata": {"annotations": NOTES}, "spec": {"containers": {}}}, {"metadata": {"annotations": {"ferry.dev/fingerprint": 1}}}, [], None, 1):
     for kind in ("Pod", "Job", "Workload", "ResourceClaim", "ResourceClaimTemplate", "Binding", "Nonsense"): mutate (kind, object)
+  many = {"metadata": {"annotations": NOTES}, "spec": {"podSets": [{"template": {}}] * 20000}}
+  out, warnings = mutate ("Workload", many) # each would be looked up
+  assert out == many and warnings
   ask = lambda body: s.ask ("POST", "/k8s/mutate", body, {"Content-Type": "application/json"}, made["site"])
   problem (ask (b"{"), 400)
   for body in ({}, [], {**review ("Pod", pod ()), "apiVersion": "admission.k8s.io/v1beta1"}, {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}): problem (ask (json.dumps (body).encode ()), 422)

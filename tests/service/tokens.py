@@ -63,6 +63,13 @@ def _ ():
     assert s.ask ("GET", path, token=made["slurm"]).status == 404, path
   assert s.ask ("POST", "/v1/curves", {"trace": trace}, token=made["slurm"]).status == 403
 
+@claim ("an answer from memory is its owner's, and ends with the token's role")
+def _ ():
+  body = {"trace": trace, "points": 3, "limit_ticks": 1000, "sections": "off"}
+  for _ in range (3): assert s.ask ("POST", "/v1/curves", body, token=made["ada"]).json ()["id"] == curve["id"]
+  problem (s.ask ("POST", "/v1/curves", body, token=made["bob"]), 422)
+  assert s.ask ("POST", "/v1/curves", body, token=made["slurm"]).status == 403 and s.ask ("POST", "/v1/curves", body).status == 401
+
 @claim ("figures for a card count what a process takes of it beside its plan")
 def _ ():
   a = s.ask ("GET", "/v1/advice?fingerprint=net", token=made["ada"]).json ()
