@@ -94,6 +94,50 @@ static bool draw_once (random_state *s, const char *devices, arena *a, any_cell 
   return true;
 }
 
+/* ---- fine-tuning ---- */
+
+static bool draw_tuning (random_state *s, const char *devices, arena *a, any_cell *out, bool *fits,
+                         error *err) {
+  static const char *const networks[] = { "bert-base",  "bert-large", "gpt2",     "gpt2-medium",
+                                          "gpt2-large", "gpt2-xl",    "llama-1b", "llama-7b",
+                                          "vit-b",      "vit-l" };
+  static const char *const modern[] = { "rtx4090", "rtx5090",  "l40s", "a100-40",
+                                        "a100-80", "h100-sxm", "h200", "b200" };
+  enum { NETWORKS = sizeof networks / sizeof *networks, MODERN = sizeof modern / sizeof *modern };
+  char path[4096];
+  const char *network = networks[random_between (s, 0, NETWORKS - 1)];
+  const char *card = modern[random_between (s, 0, MODERN - 1)];
+  int64_t batch = random_between (s, 1, 8);
+  *out = (any_cell){ .percent = (int)random_between (s, 30, 80), .drops = true };
+  *fits = false;
+  snprintf (path, sizeof path, "%s/%s.json", devices, card);
+  if (!device_load (path, NULL, a, &out->device, err))
+    return false;
+  zoo_request r = { .name = network,
+                    .batch = batch,
+                    .dtype = DTYPE_BF16,
+                    .optimizer = ZOO_ADAM,
+                    .device = &out->device };
+  out->trace = zoo_trace (&r, a, err);
+  if (!out->trace || !peak_of (out->trace, a, &out->peak_bytes, err))
+    return false;
+  snprintf (out->name, sizeof out->name, "%s batch %lld bf16 adam %s", network, (long long)batch,
+            card);
+  out->budget_bytes = out->peak_bytes / 100 * out->percent;
+  *fits = out->budget_bytes <= out->device.memory_bytes - out->device.reserved_bytes;
+  return true;
+}
+
+bool any_draw_tuning (uint64_t seed, int index, const char *devices, arena *a, any_cell *out,
+                      error *err) {
+  random_state s = random_seed (random_mix (random_mix (1, (int64_t)seed), index));
+  bool fits = false;
+  for (int i = 0; i < TRIES && !fits; i++)
+    if (!draw_tuning (&s, devices, a, out, &fits, err))
+      return false;
+  return fits || error_set (err, ERR_internal, "no cell was found for index %d", index);
+}
+
 bool any_draw (uint64_t seed, int index, const char *devices, arena *a, any_cell *out, error *err) {
   random_state s = random_seed (random_mix (random_mix (0, (int64_t)seed), index));
   bool fits = false;

@@ -33,6 +33,11 @@ typedef struct any_answer {
 bool any_draw (uint64_t seed, int index, const char *devices, arena *a, any_cell *out,
                error *err) MUST_CHECK;
 
+/* A transformer of the zoo with bf16 and Adam, batches of 1 to 8, on a card that can give 30 to 80
+   % of what the step needs; everything is allowed. */
+bool any_draw_tuning (uint64_t seed, int index, const char *devices, arena *a, any_cell *out,
+                      error *err) MUST_CHECK;
+
 /* The index-th of bench_solve's cases, which only swap; index below any_fixed_count. */
 int any_fixed_count (void);
 bool any_fixed (int index, arena *a, any_cell *out, error *err) MUST_CHECK;

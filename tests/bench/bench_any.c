@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound on cells that nobody chose.
-   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops|arena [explain]]]] prints a line of JSON a
-   cell, then the distribution of the gaps, of what arenas lose beside the bytes that live, and the
-   worst five; TUNE as --tune takes it; `arena`: swaps, in an arena alone. With `explain`,
-   the worst five are solved again on cards that lack one thing: the latency of copies, granules,
-   both; and by a thorough search. What is still left then is the search's or the bound's own.
-   Devices come from FERRY_DATADIR. */
+   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops|arena|tuning [explain]]]] prints a line of
+   JSON a cell, then the distribution of the gaps, of what arenas lose beside the bytes that live,
+   and the worst five; TUNE as --tune takes it; `arena`: swaps, in an arena alone; `tuning`:
+   transformers with much state, on cards that people have. With `explain`, the worst five are
+   solved again on cards that lack one thing: the latency of copies, granules, both; and by a
+   thorough search. What is still left then is the search's or the bound's own. Devices come from
+   FERRY_DATADIR. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ typedef struct asked {
   int64_t ticks;
   tuning by;
   bool swaps, drops; /* the cells that are solved */
-  bool in_arena;
+  bool in_arena, is_tuning;
   char devices[4096];
 } asked;
 
@@ -43,11 +44,15 @@ typedef struct seen {
   int n_lost;
 } seen;
 
+static bool draw (const asked *q, int index, arena *a, any_cell *out, error *err) {
+  return (q->is_tuning ? any_draw_tuning : any_draw) (q->seed, index, q->devices, a, out, err);
+}
+
 static bool run (const asked *q, int index, seen *to, error *err) {
   arena *a = arena_made (err);
   any_cell c;
   any_answer x = { 0 };
-  bool ok = a && any_draw (q->seed, index, q->devices, a, &c, err);
+  bool ok = a && draw (q, index, a, &c, err);
   bool is_wanted = ok && (c.drops ? q->drops : q->swaps);
   c.in_arena = q->in_arena;
   ok = ok && (!is_wanted || any_solve (&c, q->ticks, &q->by, &x, err));
@@ -88,7 +93,7 @@ static bool explain (const asked *q, const row *r, error *err) {
     arena *a = arena_made (err);
     any_cell c;
     any_answer x = { 0 };
-    ok = a && any_draw (q->seed, r->index, q->devices, a, &c, err);
+    ok = a && draw (q, r->index, a, &c, err);
     if (ok) {
       c.device.link.copy_ns = without[i].latency ? c.device.link.copy_ns : 0;
       c.device.granule_bytes = without[i].granules ? c.device.granule_bytes : SMALL_GRANULE;
@@ -119,6 +124,7 @@ int main (int argc, char **argv) {
   q.by = tuning_shipped;
   q.swaps = !which || strcmp (which, "drops") != 0;
   q.in_arena = which && strcmp (which, "arena") == 0;
+  q.is_tuning = which && strcmp (which, "tuning") == 0;
   q.drops = !which || (strcmp (which, "swaps") != 0 && !q.in_arena);
   snprintf (q.devices, sizeof q.devices, "%s/devices", data ? data : "data");
   count = count > MOST ? MOST : count;
