@@ -136,7 +136,9 @@ static bool search_still (search *s, error *err) {
 }
 
 static bool search_layouts (search *s, error *err) {
-  return make_layouts (s, LAYOUT_MIDDLE + 1, LAYOUTS, err) && search_widen (s, err);
+  const tuning *by = s->options->tuning;
+  return make_layouts (s, LAYOUT_MIDDLE + 1, LAYOUTS, err) && search_widen (s, err) &&
+         (!has_few_ops (s) || search_keep_good (s, (int32_t)tuned (by, TUNE_turns_starts), err));
 }
 
 /* ---- the search ---- */

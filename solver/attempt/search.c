@@ -269,6 +269,10 @@ bool search_keep_good (search *s, int32_t count, error *err) {
     if (!search_candidate (s, s->arena, &s->good[i], err))
       return false;
   s->good_room = count;
+  if (s->good && s->best.step_ns < INT64_MAX) {
+    search_copy (&s->good[0], &s->best);
+    s->n_good = 1;
+  }
   return s->good;
 }
 

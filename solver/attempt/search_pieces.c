@@ -295,8 +295,6 @@ static bool is_known (const search *s, int32_t i) {
 bool search_pieces (search *s, error *err) {
   assert (s->n_layouts > 0);
   int64_t part = tuned (s->options->tuning, TUNE_pieces_part);
-  if (!search_keep_good (s, (int32_t)tuned (s->options->tuning, TUNE_turns_starts), err))
-    return false;
   for (int32_t i = s->n_layouts - 1; i >= 0; i--)
     if (!is_known (s, i) && !search_is_over (s) &&
         !choose_in (s, &s->layouts[i], s->ticks + (s->limit_ticks - s->ticks) / part, err))
