@@ -318,8 +318,8 @@ EXTRA_DIST += \
   $(long_under_test) \
   $(rules_under_test) \
   $(scripts_under_test) \
-  tests/second/ranks.py \
   tests/made_step.awk \
+  tests/second/ranks.py \
   tests/torch/capture_claims.py \
   tests/torch/compile_claims.py \
   tests/torch/home_claims.py \
