@@ -312,7 +312,8 @@ scripts_under_test = \
   tests/service_flood.sh \
   tests/walk.sh \
   tests/ranks.sh \
-  tests/run_remade.sh
+  tests/run_remade.sh \
+  tests/today.sh
 
 EXTRA_DIST += \
   $(long_under_test) \
@@ -360,6 +361,7 @@ EXTRA_DIST += \
   tests/service \
   tests/service_hour.sh \
   tests/spdx.sh \
+  tests/today \
   tests/torch/again_claims.py \
   tests/torch/common.py \
   tests/torch/data_claims.py \

@@ -311,7 +311,8 @@ static bool choose_device (import_job *job, const kineto *k, kineto_iteration *i
   if (n == 0)
     return error_set (job->err, ERR_infeasible,
                       "no GPU events (CPU-only profile?): profile with "
-                      "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
+                      "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], or record the step "
+                      "for a card that is not there with ferry_torch.record (docs/pytorch.md)");
   const tally *best = &rows[0];
   for (int i = 0; i < n; i++)
     if (job->options.device >= 0 ? rows[i].key == job->options.device
