@@ -202,22 +202,6 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const besi
   closing_print (to, &also->end);
 }
 
-/* One row a strategy that did something: behind all else, for -v. */
-static void tell_strategies (const search_stats *s) {
-  char gained[UNITS_TEXT];
-  fflush (stdout);
-  fprintf (stderr, "\n%-8s %-14s %8s %6s %10s %14s\n", "stage", "strategy", "tried", "won",
-           "gained", "spent");
-  for (int i = 0; i < STRATEGIES; i++) {
-    const strategy_row *r = &strategy_rows[i];
-    const strategy_stats *at = &s->of[i];
-    if (at->tried || at->won || at->spent)
-      fprintf (stderr, "%-8s %-14s %8lld %6lld %10s %14lld\n", r->stage, r->name,
-               (long long)at->tried, (long long)at->won, units_time (gained, at->gained_ns),
-               (long long)at->spent);
-  }
-}
-
 /* The same once more without --same-places. */
 static bool solve_freely (call *c, const planner *p, const trace *t, beside *also) {
   planner freely = *p;
@@ -295,7 +279,7 @@ static int solve_by_plan (call *c) {
   if (!c->json)
     tell_plan (to, &p, &s, &also);
   if (c->verbose)
-    tell_strategies (&p.stats);
+    tunings_tell (&p.stats);
   if (!c->json)
     call_tell_doubt (to, c, t);
   bool short_of_it = call_text (c, "gap") && s.plan->certificate.limit_met;

@@ -120,7 +120,9 @@ static bool stop (void *context) {
   planner *p = context;
   progress_look (p->call);
   p->interrupted = stopping_asked (p->call);
-  return stopping_due (p->call);
+  bool due = stopping_due (p->call);
+  p->stopped |= due;
+  return due;
 }
 
 /* ---- solving ---- */
@@ -174,6 +176,7 @@ static const char *made_by (const planner *p, arena *a, error *err) {
 static void begin (call *c, planner *p) {
   stopping_begin (c);
   p->call = c;
+  p->stopped = false;
   c->going.best_ns = c->going.bound_ns = 0;
   p->ask.options.stats = &p->stats;
   p->ask.options.stop = stop;
@@ -192,10 +195,8 @@ static bool end (call *c, planner *p, bool ok) {
 
 static bool finish (call *c, const planner *p, plan *made, arena *a) {
   certificate *x = &made->certificate;
-  if (x->limit_met)
-    x->limit_met = p->interrupted                          ? "interrupted"
-                   : strcmp (x->limit_met, "stopped") == 0 ? "seconds"
-                                                           : x->limit_met;
+  if (x->limit_met && (p->interrupted || p->stopped))
+    x->limit_met = p->interrupted ? "interrupted" : "seconds";
   return (made->made_by = made_by (p, a, &c->err));
 }
 

@@ -10,12 +10,12 @@
 
 typedef struct planner {
   ask ask;
-  int64_t seconds; /* 0: no limit */
-  bool interrupted;
-  call *call;         /* while it solves */
-  const char *tuned;  /* the text of --tune; or NULL */
-  const char *from;   /* of --from; or NULL */
-  search_stats stats; /* of all that was solved */
+  int64_t seconds;           /* 0: no limit */
+  bool interrupted, stopped; /* by the user; by whatever limit of time */
+  call *call;                /* while it solves */
+  const char *tuned;         /* the text of --tune; or NULL */
+  const char *from;          /* of --from; or NULL */
+  search_stats stats;        /* of all that was solved */
 } planner;
 
 /* Reads what is allowed, --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds,

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/units.h"
 #include "solver/tuning/tuning.h"
 
 static void number (const tuning_row *r) {
@@ -25,4 +26,19 @@ void tunings_list (void) {
   puts ("\nnumbers: NAME=VALUE, or NAME.K=VALUE for number K of a list\n");
   for (const tuning_row *r = tuning_rows; r->name; r++)
     number (r);
+}
+
+void tunings_tell (const search_stats *s) {
+  char gained[UNITS_TEXT];
+  fflush (stdout);
+  fprintf (stderr, "\n%-8s %-14s %8s %6s %10s %14s\n", "stage", "strategy", "tried", "won",
+           "gained", "spent");
+  for (int i = 0; i < STRATEGIES; i++) {
+    const strategy_row *r = &strategy_rows[i];
+    const strategy_stats *at = &s->of[i];
+    if (at->tried || at->won || at->spent)
+      fprintf (stderr, "%-8s %-14s %8lld %6lld %10s %14lld\n", r->stage, r->name,
+               (long long)at->tried, (long long)at->won, units_time (gained, at->gained_ns),
+               (long long)at->spent);
+  }
 }
