@@ -167,5 +167,12 @@ lists() { # in several goes, by either name of the option
 range_of_share() { run 2 min-memory small.json -s 20000% && one_line && says '--slowdown: 20000% is not between 0 % and 10000 %' && run 2 solve small.json --noise 0.5% && says 'is not between 1 % and 100 %'; }
 claim "the range of a share is told in its unit" range_of_share
 claim "a list may be given in several goes" lists
+next_steps() { # what is missing is named, and how it is made
+  run 2 zoo no-such-net && one_line && says 'no network is called no-such-net' && run 0 zoo list && cp out listed && run 0 zoo --list && cmp out listed &&
+    run 2 devices h100 && one_line && says 'usage: ferry devices; see' && for command in explain export check plot; do
+    run 2 $command small.json && one_line && says "ferry $command needs a plan beside small.json; \`ferry solve small.json -o PLAN\` makes one" || return 1
+  done
+}
+claim "a missing plan, network or operand is named with the next step" next_steps
 claim "without UTF-8 every byte is ASCII" ascii
 finish

@@ -298,11 +298,14 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
                       "usage: ferry %s [OPTIONS] TRACE; two profiles of one run become a trace by "
                       "`ferry import %s %s -o TRACE`",
                       command->name, c->operands[0], c->operands[1]);
+  if (c->n_operands == 1 && strcmp (command->operands, "TRACE PLAN") == 0)
+    return error_set (&c->err, ERR_usage,
+                      "ferry %s needs a plan beside %s; `ferry solve %s -o PLAN` makes one",
+                      command->name, c->operands[0], c->operands[0]);
   if (c->n_operands < command->least || (command->most >= 0 && c->n_operands > command->most))
-    return error_set (&c->err, ERR_usage, "usage: ferry %s %s%s%s; see `ferry %s --help`",
-                      command->name, command->options ? "[OPTIONS]" : "",
-                      command->options && *command->operands ? " " : "", command->operands,
-                      command->name);
+    return error_set (&c->err, ERR_usage, "usage: ferry %s%s%s%s; see `ferry %s --help`",
+                      command->name, command->options ? " [OPTIONS]" : "",
+                      *command->operands ? " " : "", command->operands, command->name);
   return call_flag (c, "help") || call_has_targets (c);
 }
 

@@ -43,6 +43,8 @@ static int list (call *c) {
 }
 
 static bool read_request (call *c, zoo_request *r, device *d) {
+  if (!zoo_knows (c->operands[0], &c->err))
+    return false;
   if (call_text (c, "batch") == NULL)
     return error_set (&c->err, ERR_usage, "which batch? give --batch N");
   if (!zoo_options_read (c, r) || !call_quantity (c, "batch", &r->batch))
@@ -60,7 +62,7 @@ static int run (call *c) {
   zoo_request r;
   device d;
   bytes out = { 0 };
-  if (call_flag (c, "list"))
+  if (call_flag (c, "list") || (c->n_operands && strcmp (c->operands[0], "list") == 0))
     return list (c);
   if (c->n_operands == 0)
     error_set (&c->err, ERR_usage, "which network? `ferry zoo --list` names them");

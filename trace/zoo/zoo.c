@@ -2,6 +2,7 @@
 #include "trace/zoo/zoo.h"
 #include "trace/zoo/request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,13 @@ static bool find (const char *name, zoo_network *network, recipe *r, error *err)
   *network = (zoo_network){ name, "ResNet", 224, 0, 0, NULL };
   *r = (recipe){ resnet_step, depth, 1000 };
   return true;
+}
+
+bool zoo_knows (const char *name, error *err) {
+  assert (name);
+  zoo_network network;
+  recipe r;
+  return find (name, &network, &r, err);
 }
 
 enum { MOST_EDGE = 1 << 16 };

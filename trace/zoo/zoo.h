@@ -40,6 +40,9 @@ typedef struct zoo_network {
 /* All that have a row of their own; resnet takes further depths. */
 const zoo_network *zoo_list (int *count);
 
+/* ERR_usage where no network has that name, with the nearest that has one. */
+bool zoo_knows (const char *name, error *err) MUST_CHECK;
+
 /* The step as a trace in the arena. */
 trace *zoo_trace (const zoo_request *r, arena *a, error *err) MUST_CHECK;
 
