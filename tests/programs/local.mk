@@ -44,4 +44,7 @@ run-perturbed: programs
 soak: run-shared
 run-shared: programs
 	@$(AM_TESTS_ENVIRONMENT) FERRY_STARTS=200 bash $(srcdir)/tests/run_shared.sh
-.PHONY: programs run-perturbed run-shared
+soak: run-remade
+run-remade: programs
+	@$(AM_TESTS_ENVIRONMENT) FERRY_PROGRAMS=1000 bash $(srcdir)/tests/run_remade.sh
+.PHONY: programs run-perturbed run-remade run-shared
