@@ -70,7 +70,7 @@ figure() { python3 -c 'import json, sys; d = json.load (open (sys.argv[1])); pri
 
 planned() {
   host ''
-  "$ferry" solve -q net.json -b 60% --swap-only -o one.json >/dev/null && "$ferry" simulate net.json one.json --host ./h.json --ranks 4 --json >one.ranks &&
+  "$ferry" solve -q net.json -b 60% --swap-only --effort quick -o one.json >/dev/null && "$ferry" simulate net.json one.json --host ./h.json --ranks 4 --json >one.ranks &&
     "$ferry" solve -q net.json -b 60% --swap-only --host ./h.json --ranks 4 -o all.json --json >all || return 1
   local alone taken bound again
   alone=$(figure one.ranks 'd["step_ns"]') taken=$(figure all 'd["step_ns"]') bound=$(figure all 'd["lower_bound_ns"]')

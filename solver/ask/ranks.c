@@ -11,7 +11,7 @@
 #include "trace/host_rates.h"
 #include "trace/simulate/simulate.h"
 
-const char *const ranks_kinds[RANKS_KINDS] = { "alone", "both ways", "one way", "between",
+const char *const ranks_kinds[RANKS_KINDS] = { "alone", "one way", "both ways", "between",
                                                "by turns" };
 enum { HOST_PLACE = 512 };
 enum { TURNS_WORTH = 1000 }; /* two plans are worth it where they save such a part of a step */
@@ -25,13 +25,21 @@ static device_link clamped (device_link l) {
   return l;
 }
 
+/* A way that no group slows down keeps the rate of the card alone. */
 static device_link left_both (const ranks_question *r, int32_t rank) {
   uint64_t all = r->ranks == 64 ? UINT64_MAX : ((uint64_t)1 << r->ranks) - 1;
   host_flows f = { .carries = { all, all } };
   link_rates own = device_rates (&r->host->link, 1000000);
   host_rates (r->host, &own, &f);
   int64_t out = f.rate[WAY_out][rank], in = f.rate[WAY_in][rank];
-  return clamped ((device_link){ out, in, out + in, r->host->link.copy_ns });
+  device_link l = r->host->link;
+  if (out < own.out_both)
+    l.d2h_bytes_per_s = out;
+  if (in < own.in_both)
+    l.h2d_bytes_per_s = in;
+  if (out < own.out_both || in < own.in_both)
+    l.both_bytes_per_s = out + in;
+  return clamped (l);
 }
 
 /* Ranks on cards of the same groups, which have equal rates whenever they do the same. */
@@ -104,10 +112,14 @@ device ranks_card (const ranks_question *r, const device *card) {
     device_link l = left_both (r, i);
     out.link.d2h_bytes_per_s = min_of (out.link.d2h_bytes_per_s, l.d2h_bytes_per_s);
     out.link.h2d_bytes_per_s = min_of (out.link.h2d_bytes_per_s, l.h2d_bytes_per_s);
+    out.link.both_bytes_per_s = min_of (out.link.both_bytes_per_s, l.both_bytes_per_s);
   }
-  out.link.both_bytes_per_s = out.link.d2h_bytes_per_s + out.link.h2d_bytes_per_s;
   out.host_bytes = pinned_share (r);
   return out;
+}
+
+static int64_t bound_of_plan (const ranks_answer *out, int32_t plan) {
+  return out->plans[plan].found.plan->certificate.lower_bound_ns;
 }
 
 /* ---- plans, and ways to deal them out ---- */
@@ -120,6 +132,18 @@ typedef struct work {
   ranks_answer *out;
 } work;
 
+/* All plans together have about the effort of one. */
+static void share_effort (const work *w, ask *q) {
+  device_link both = left_both (w->r, 0), one_way = left_one_way (w->r, 0);
+  solve_options *o = &q->options;
+  if (same_link (&both, &w->r->host->link) && same_link (&one_way, &both))
+    return;
+  if (o->limit_ticks)
+    o->limit_ticks = max_of (1, o->limit_ticks / RANKS_turns);
+  else
+    o->level = o->level == LEVEL_THOROUGH ? LEVEL_NORMAL : LEVEL_QUICK;
+}
+
 /* The plan for that link; what was solved once is not solved again. */
 static bool plan_for (work *w, const device_link *link, int32_t *which, error *err) {
   ranks_answer *out = w->out;
@@ -130,6 +154,7 @@ static bool plan_for (work *w, const device_link *link, int32_t *which, error *e
   ask mine = *w->q;
   mine.device.link = p->link = *link;
   mine.device.host_bytes = out->host_bytes;
+  share_effort (w, &mine);
   mine.options.host_bytes = min_of (mine.options.host_bytes, out->host_bytes);
   if (!ask_solve (w->t, &mine, w->a, &p->found, err))
     return false;
@@ -199,7 +224,8 @@ static bool try_turns (work *w, error *err) {
   for (int32_t i = 0; i < out->n_ways; i++)
     if (i != out->best && (!second || out->ways[i].step_ns < second->step_ns))
       second = &out->ways[i];
-  if (!second || w->r->ranks < 2)
+  bool is_best = best->step_ns <= solve_enough_ns (w->q->options.gap_ppm, bound_of_plan (out, 0));
+  if (!second || w->r->ranks < 2 || is_best)
     return true;
   ranks_way way = { .kind = RANKS_turns };
   for (int32_t i = 0; i < w->r->ranks; i++)
@@ -238,31 +264,34 @@ static bool group_bound (work *w, error *err) {
   return ok;
 }
 
-static int64_t bound_of_plan (const ranks_answer *out, int32_t plan) {
-  return out->plans[plan].found.plan->certificate.lower_bound_ns;
-}
-
-static bool set_bounds (work *w, error *err) {
+/* The bound of one plan for all ranks, as far as plans for such links are there. */
+static void set_same_bound (work *w) {
   ranks_answer *out = w->out;
-  out->of = out->plans[0].found.plan;
-  out->lower_bound_ns = bound_of_plan (out, 0);
-  if (!group_bound (w, err))
-    return false;
+  out->same_bound_ns = bound_of_plan (out, 0);
   for (int32_t i = 0; i < w->r->ranks; i++) {
     device_link link = left_one_way (w->r, i);
     for (int32_t p = 0; p < out->n_plans; p++)
       if (same_link (&out->plans[p].link, &link))
         out->same_bound_ns = max_of (out->same_bound_ns, bound_of_plan (out, p));
   }
-  return true;
+}
+
+static bool set_bounds (work *w, error *err) {
+  ranks_answer *out = w->out;
+  out->of = out->plans[0].found.plan;
+  out->lower_bound_ns = bound_of_plan (out, 0);
+  set_same_bound (w);
+  return group_bound (w, err);
 }
 
 /* ---- the answer ---- */
 
-static bool is_enough (const work *w) {
+/* No one plan is much better, or nobody wants to wait. */
+static bool is_enough (work *w) {
   const ranks_answer *out = w->out;
   const solve_options *o = &w->q->options;
-  return out->ways[out->best].step_ns <= solve_enough_ns (o->gap_ppm, bound_of_plan (out, 0)) ||
+  set_same_bound (w);
+  return out->ways[out->best].step_ns <= solve_enough_ns (o->gap_ppm, out->same_bound_ns) ||
          solve_stops (o);
 }
 
@@ -275,10 +304,10 @@ static bool explain (const work *w, const error *why, error *err) {
 }
 
 static bool try_ways (work *w, error *err) {
-  for (int kind = RANKS_both; kind < RANKS_turns && !is_enough (w); kind++)
+  for (int kind = RANKS_alone + 1; kind < RANKS_turns && !is_enough (w); kind++)
     if (!try_kind (w, (ranks_kind)kind, err))
       return false;
-  return is_enough (w) || try_turns (w, err);
+  return try_turns (w, err);
 }
 
 bool ranks_solve (const trace *t, const ranks_question *r, const ask *q, arena *a,

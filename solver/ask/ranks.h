@@ -22,9 +22,9 @@ typedef struct ranks_plan {
 /* RANKS_turns: odd ranks have another plan than even ones. */
 typedef enum ranks_kind {
   RANKS_alone,   /* for the link of one card alone */
-  RANKS_both,    /* for what is left when all copy both ways */
   RANKS_one_way, /* for what is left when all copy one way, and ways do not hinder each other more
                     than they must */
+  RANKS_both,    /* for what is left when all copy both ways */
   RANKS_between, /* for the mean of alone and both */
   RANKS_turns,
   RANKS_KINDS

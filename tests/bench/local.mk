@@ -86,6 +86,7 @@ CLEANFILES += $(EXTRA_PROGRAMS) $(FUZZERS_ALL)
 EXTRA_DIST += $(END_TO_END) $(LONG_TESTS)
 EXTRA_DIST += \
   tests/bench/against.py \
+  tests/bench/hosts.sh \
   tests/bench/house.sh \
   tests/bench/made_log.py \
   tests/bench/measure.sh \
