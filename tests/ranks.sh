@@ -96,7 +96,8 @@ whole_host() { # what is planned for one rank has the rates that are left
   host ''
   "$ferry" curve -q net.json -b 60% --swap-only --host ./h.json --ranks 4 --json >shared && "$ferry" curve -q net.json -b 60% --swap-only --json >alone &&
     [ "$(figure shared 'd["points"][0]["predicted"]["step_ns"]')" -gt "$(figure alone 'd["points"][0]["predicted"]["step_ns"]')" ] &&
-    "$ferry" min-memory -q net.json --swap-only --host ./h.json >/dev/null
+    "$ferry" min-memory -q net.json --swap-only --host ./h.json >/dev/null &&
+    "$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -b 64MiB --most 256 --limit 100 --host ./h.json --json >most && [ "$(figure most 'd["device"]')" = "$(figure net.json "d[\"source\"][\"made_for\"]")" ]
 }
 
 claim "a second simulator of ranks agrees to the nanosecond" second

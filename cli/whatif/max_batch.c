@@ -402,11 +402,12 @@ static bool read_asking (call *c, asking *a) {
                       c->operands[0]);
   if (!zoo_options_read (c, &a->request))
     return false;
-  if (!call_text (c, "device"))
+  bool named;
+  if (!device_for (c, NULL, &a->device, &named))
+    return false;
+  if (!named)
     return error_set (&c->err, ERR_usage,
                       "for which device? give --device NAME; `ferry devices` lists them");
-  if (!device_named (c, call_text (c, "device"), &a->device))
-    return false;
   a->request.device = &a->device;
   a->memory_bytes = a->device.memory_bytes - a->device.reserved_bytes;
   a->options =
