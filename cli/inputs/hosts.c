@@ -23,7 +23,12 @@ static bool complete (call *c, gpu_host *h, device *card) {
 static bool load (call *c, const char *name, gpu_host *out) {
   read_options o = call_read_options (c);
   const char *path = data_path (c, "hosts", "host", name);
-  return path && host_load (path, &o, c->arena, out, &c->err) &&
+  if (!path) {
+    error why = c->err;
+    c->err = (error){ 0 };
+    return error_set (&c->err, why.code, "--host: %s", why.text);
+  }
+  return host_load (path, &o, c->arena, out, &c->err) &&
          (*out->name || (out->name = call_stem (c, path)));
 }
 

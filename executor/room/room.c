@@ -72,7 +72,7 @@ static void find_sizes (room *r) {
 
 bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, room *out,
                 error *err) {
-  assert (d && rw && p && out);
+  assert (rw && p && out);
   *out = (room){ .driver = d, .plan = p, .rewritten = rw };
   const placement *l = &p->placement;
   if (!find_units (out, a, err) || !find_stays (out, a, err))
