@@ -903,7 +903,7 @@ def _ ():
 @claim ("an import that failed late says why, though the server has no room for one more listener")
 def _ ():
   job = "/v1/imports/" + "1" * 64
-  z = Pretended ({"/v1/traces": (202, {"state": "queued"}, {"Location": job}), job + "/events": (503, {"detail": "too many wait already"}, {"Retry-After": "1"}),
+  z = Pretended ({"/v1/traces?name=a.json": (202, {"state": "queued"}, {"Location": job}), job + "/events": (503, {"detail": "too many wait already"}, {"Retry-After": "1"}),
                   job: (200, {"state": "failed", "problem": {"detail": "body: byte 0: none of the formats"}})})
   p = ferry ("submit", "a.json", "--server", z.url, status=3)
   assert p.stderr == "ferry: the server says: body: byte 0: none of the formats\n", p.stderr

@@ -296,7 +296,7 @@ def test_a_move_that_the_program_forbids(folder):
     plan = plan_for(folder, job)
     step = os.path.join(folder, "step.json")
     least = budget_of(step, card(folder), 0)
-    ferry("solve", step, "-d", card(folder), "--budget", f"{least}B", "-o", plan)
+    ferry("solve", step, "-d", card(folder), "--budget", f"{least}B", "--for", "replay", "-o", plan)
 
     def follow():
         with ferry_torch.follow(plan, job.model, job.optimizer):

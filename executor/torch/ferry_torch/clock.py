@@ -59,6 +59,11 @@ def mark(device):
     return event
 
 
+def is_captured(device):
+    """Nothing may be asked of a stream whose work becomes a graph."""
+    return device.type == "cuda" and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
 class Roofline:
     """The times that a card could reach at best: flops and bytes over its rates."""
 

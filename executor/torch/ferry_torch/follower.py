@@ -15,6 +15,7 @@ import torch
 
 from . import updates
 from .again import Book
+from .clock import is_captured
 from .early import Early
 from .errors import Refused
 from .held import Held, changed_in_place
@@ -466,7 +467,7 @@ class Follower:
 
     def end_step(self):
         self.reach(len(self.plan.ops))
-        if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        if is_captured(self.device):
             self.let_go_of_all()
             self.lanes.join()
         self.ended = True

@@ -6,7 +6,7 @@ import time
 
 import torch
 
-from .clock import mark
+from .clock import is_captured, mark
 
 LATELY = 1000  # steps whose times are kept
 
@@ -32,7 +32,7 @@ class Report:
         self.bytes_again += size
 
     def step_ended(self):
-        if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        if is_captured(self.device):
             return
         if self.device.type == "cuda":
             now = mark(self.device)

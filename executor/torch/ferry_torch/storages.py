@@ -14,7 +14,7 @@ def local_of(tensor):
 
 def storage_of(tensor):
     """The untyped storage, of this process; None where the tensor has none of its own, as sparse ones."""
-    tensor = local_of(tensor)
+    tensor = getattr(tensor, "_local_tensor", tensor)  # as local_of, without its call: this runs for each pack
     if tensor.layout is not torch.strided:
         return None
     try:
