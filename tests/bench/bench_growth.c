@@ -73,7 +73,7 @@ static bool run (const void *context, void *into, error *err) {
     out->bound_ns = s.bound.lower_bound_ns;
     out->step_ns = s.plan->predicted.step_ns;
     out->moves = s.plan->n_moves;
-  } else if (why.code == ERR_infeasible) {
+  } else if (why.code == ERR_infeasible || why.code == ERR_limit) {
     out->infeasible = ok = true;
   } else {
     *err = why;

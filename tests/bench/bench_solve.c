@@ -60,7 +60,7 @@ static bool solve_one (const solve_network *r, const trace *t, const device *dev
   if (ok)
     ok = solve (t, &o, a, &s, &why);
   double seconds = now_s () - from;
-  if (!ok && why.code == ERR_infeasible) {
+  if (!ok && (why.code == ERR_infeasible || why.code == ERR_limit)) {
     printf ("%-12s %5d ops %3d GB/s %3d %%  %s\n", r->name, t->n_ops, (int)speed, percent,
             why.text);
   } else if (ok) {
@@ -84,7 +84,7 @@ static bool solve_one (const solve_network *r, const trace *t, const device *dev
   }
   fflush (stdout);
   arena_free (a);
-  return ok || why.code == ERR_infeasible;
+  return ok || why.code == ERR_infeasible || why.code == ERR_limit;
 }
 
 static bool run (const solve_network *r, int64_t only_speed, int only_percent, answer *into, int *n,

@@ -106,7 +106,7 @@ static bool solve_task (const void *context, void *into, error *err) {
     out->step_ns = s.plan->predicted.step_ns;
     out->candidates = s.candidates;
     snprintf (out->found_by, sizeof out->found_by, "%s", s.plan->certificate.found_by);
-  } else if (why.code == ERR_infeasible) {
+  } else if (why.code == ERR_infeasible || why.code == ERR_limit) {
     out->infeasible = ok = true;
   } else {
     *err = why;
