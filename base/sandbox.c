@@ -191,6 +191,9 @@ static const allowed_call allowed[] = {
   CALL (sched_getparam),
   CALL (sched_getscheduler),
   CALL (process_vm_readv),
+#ifdef SYS_getdents
+  CALL (getdents),
+#endif
 #endif
 };
 
