@@ -228,6 +228,8 @@ SHIM_FILES = \
   executor/shim/again.c \
   executor/shim/again.h \
   executor/shim/area.c \
+  executor/shim/asking.c \
+  executor/shim/asking.h \
   executor/shim/audit.c \
   executor/shim/audit.h \
   executor/shim/chunks.c \
@@ -241,6 +243,7 @@ SHIM_FILES = \
   executor/shim/cupti_types.h \
   executor/shim/follow.c \
   executor/shim/follow.h \
+  executor/shim/following.h \
   executor/shim/functions.c \
   executor/shim/kernels.c \
   executor/shim/kernels.h \

@@ -1,57 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/shim/follow.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "executor/shim/again.h"
+#include "executor/shim/asking.h"
 #include "executor/shim/clean.h"
+#include "executor/shim/following.h"
 #include "executor/shim/last.h"
 #include "executor/shim/learn.h"
-#include "executor/shim/plans.h"
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
-
-enum { MARKS = 64, STEPS_TOLD = 32, FIRST_TIMED = 8 };
-
-/* On the stream of a step's first op, at its beginning. */
-typedef struct mark {
-  CUevent event;
-  int64_t predicted_ns; /* of the step that ends here, and began at the mark before; -1: none did */
-} mark;
-
-struct follow {
-  step *asked; /* told to the launcher, not answered yet */
-  step *plan;  /* the one that is followed */
-  plans plans; /* all that are kept */
-  bool on;
-  bool fresh;       /* a step has ended and the next has not begun */
-  int32_t at;       /* the next beat of the step */
-  int32_t action;   /* the next of its actions */
-  int64_t due;      /* actions behind beats up to this one are to be done */
-  int64_t in_a_row; /* planned steps since it was entered, or since strict mode ended */
-  int64_t strict_left;
-  int64_t maps_before;
-  int64_t last_told;   /* the beat at which a step was told last */
-  bool look;           /* a plan was left: perhaps its step is a part of a longer one */
-  int32_t told;        /* steps, since there was another room */
-  int64_t asked_room;  /* the room when one was told last */
-  int32_t failures;    /* answers in a row without a plan */
-  int64_t next_ask;    /* no step is told before so many beats */
-  bool wraps;          /* the repetition has no moment at which a step could begin */
-  mark mark[MARKS];    /* the newest */
-  int64_t marks, read; /* so many were made; up to there times are read: the host may be ahead */
-  bool counts;         /* the step at hand began at the last mark */
-  bool names_writer;   /* the step at hand has digests, for a tensor that was not only read */
-  bool named;          /* that was tried once */
-  int64_t effort;      /* of the plan that was asked for last */
-  bool asks_again;     /* ops of the plan are unfit to run again */
-};
 
 bool follow_start (shim *s) {
   follow *f = calloc (1, sizeof *f);
@@ -104,165 +65,6 @@ void follow_finish (shim *s) {
         s, "the step repeats, but at every moment of it some tensor is alive that neither lasts "
            "nor is replaced in the next step, so it stayed on demand; free it sooner (in Python: "
            "del)");
-}
-
-/* ---- a plan is asked for, and comes ---- */
-
-static void take_answer (shim *s) {
-  follow *f = s->follow;
-  char path[SHIM_PATH + 64];
-  step *p = f->asked;
-  snprintf (path, sizeof path, "%s/%s-%d", s->block->config.folder, SHIM_PLAN,
-            s->block->step_wanted);
-  f->asked = NULL;
-  if (f->asked_room != s->room_bytes) { /* for another room: once more */
-    f->look = true;
-    step_free (p);
-    return;
-  }
-  if (!s->block->plan_good || !step_answer (p, path)) {
-    f->failures++;
-    int64_t next = record_beats (s)->n +
-                   ((int64_t)p->n_beats << (f->failures + 3 < 20 ? f->failures + 3 : 20));
-    f->next_ask = next > f->next_ask ? next : f->next_ask;
-    step_free (p);
-    return;
-  }
-  f->failures = 0;
-  if (!plans_add (s, &f->plans, p))
-    return;
-  s->block->seen.plans++;
-  if (f->effort > 0) {
-    s->block->seen.better_plans++;
-    s->block->seen.better_ns = s->block->step_plan_ns - p->predicted_ns;
-  }
-  s->block->seen.crossing_bytes = 0;
-  for (int32_t i = 0; i < p->n_pairs; i++)
-    s->block->seen.crossing_bytes += p->tensors[p->pairs[i].old].bytes;
-  f->strict_left = s->block->config.strict_steps;
-  s->block->seen.period_ops = p->n_beats;
-}
-
-/* The program's parent may be a shell, and its heir any process. */
-static bool launcher_lives (const shim *s) {
-  char path[SHIM_PATH + 64];
-  struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-  if (!s->block->is_held)
-    return getppid () != 1;
-  snprintf (path, sizeof path, "%s/%s", s->block->config.folder, SHIM_BLOCK_FILE);
-  int file = open (path, O_RDWR | O_CLOEXEC);
-  if (file < 0)
-    return errno != ENOENT;
-  bool lives = fcntl (file, F_GETLK, &all) != 0 || all.l_type != F_UNLCK;
-  close (file);
-  return lives;
-}
-
-static void wait_for_answer (shim *s) {
-  const struct timespec moment = { 0, 500000 };
-  for (int i = 0;
-       __atomic_load_n (&s->block->plan_ready, __ATOMIC_ACQUIRE) < s->block->step_wanted &&
-       (i % 64 != 63 || launcher_lives (s));
-       i++)
-    nanosleep (&moment, NULL);
-}
-
-/* A step of that length ends, and may be worth a plan: one that is there already is entered again
-   without a new one. */
-static bool is_due (const shim *s, const repeat *r) {
-  const follow *f = s->follow;
-  int64_t n = record_beats (s)->n;
-  return r->period > 0 && r->run >= r->period && (r->run % r->period == 0 || f->look) &&
-         n >= f->next_ask && record_evictions (s, n - r->period) != s->block->seen.evictions &&
-         !(plans_have (&f->plans, r->period) && r->run < 3 * r->period);
-}
-
-/* After so many, each is told once the program has become longer by that part of it: a plan takes
-   the launcher's time, and one that changes for ever shall not have it all. */
-static void count_told (shim *s) {
-  follow *f = s->follow;
-  int64_t n = record_beats (s)->n;
-  if (++f->told >= STEPS_TOLD)
-    f->next_ask = n + n / STEPS_TOLD;
-}
-
-/* The step [first, end) is told to the launcher. */
-static void ask (shim *s, int64_t first, int64_t end) {
-  follow *f = s->follow;
-  const beats *b = record_beats (s);
-  if (!record_step (s, first, end, s->block->step_wanted + 1))
-    return;
-  f->asked = step_take (b, first, end);
-  if (f->asked == NULL)
-    return;
-  f->asked->facts = record_step_facts (s, first, end);
-  int64_t small = 0, pages = 1;
-  for (int32_t c = 0; c < s->n_chunks; c++)
-    small += s->chunks[c].small;
-  for (int32_t t = 0; t < s->n_tensors; t++)
-    pages += s->tensors[t].n_pages;
-  share_want (s, (small + pages) * s->chunk_bytes);
-  count_told (s);
-  f->asked_room = s->room_bytes;
-  s->block->step_effort = f->effort;
-  s->block->step_plan_ns = f->on ? f->plan->predicted_ns : 0;
-  s->block->step_granule = s->chunk_bytes;
-  s->block->step_granules = s->most_chunks - small;
-  __atomic_store_n (&s->block->step_wanted, s->block->step_wanted + 1, __ATOMIC_RELEASE);
-  if (s->block->config.wait)
-    wait_for_answer (s);
-}
-
-/* The plan's own step is over, and what it frees is freed: for another plan of it, with what is
-   known of its ops. */
-static void ask_again (shim *s) {
-  follow *f = s->follow;
-  const step *p = f->plan;
-  int64_t end = record_beats (s)->n, first = end - p->n_beats;
-  if (f->asked != NULL || first < 0)
-    return;
-  for (int32_t k = 0; p->facts != NULL && k < p->n_beats; k++)
-    if (p->beats[k].bytes < 0)
-      record_facts (s, first + k, p->facts + p->beats[k].first_ref);
-  ask (s, first, end);
-  f->asks_again = f->asked == NULL;
-}
-
-/* Another plan of the step that is planned: without ops that are unfit, or by a longer search. */
-static void ask_for_better (shim *s) {
-  follow *f = s->follow;
-  bool more = f->in_a_row >= FIRST_TIMED && !s->strict && f->effort < s->block->config.efforts;
-  if (f->asked != NULL || !(f->asks_again || more))
-    return;
-  f->effort += !f->asks_again;
-  f->asks_again = true; /* until a step has times */
-  ask_again (s);
-}
-
-/* Something repeats that no plan is followed for. A longer step is looked at where there is no plan
-   of a short one. */
-static void look_for_step (shim *s) {
-  follow *f = s->follow;
-  const beats *b = record_beats (s);
-  beats_answer a = BEATS_NO, of_far = BEATS_NO;
-  int64_t first, end;
-  bool near = is_due (s, &b->near), far = f->plans.n == 0 && is_due (s, &b->far);
-  if (!near && !far)
-    return;
-  f->look = false;
-  if (near) {
-    a = beats_step_of (b, &b->near, &first, &end);
-    f->wraps = a == BEATS_WRAP && b->near.run > 3 * b->near.period && b->near.period > 16;
-  }
-  if (far && a != BEATS_CUT)
-    of_far = beats_step_of (b, &b->far, &first, &end);
-  bool cut = a == BEATS_CUT || of_far == BEATS_CUT ||
-             (a == BEATS_WRAP && beats_crossing_step (b, &b->near, &first, &end)) ||
-             (of_far == BEATS_WRAP && beats_crossing_step (b, &b->far, &first, &end));
-  f->wraps = f->wraps && !cut;
-  f->effort = cut ? 0 : f->effort;
-  if (cut)
-    ask (s, first, end);
 }
 
 /* ---- in and out of the plan ---- */
@@ -381,7 +183,7 @@ static void look_for_answer (shim *s) {
     return;
   }
   f->on = s->placed = false;
-  take_answer (s);
+  asking_take (s);
 }
 
 static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
@@ -521,7 +323,7 @@ static bool may_begin (shim *s, moment when) {
     leave (s, "other tensors are alive where the step begins", NULL);
     return false;
   }
-  ask_for_better (s);
+  asking_better (s);
   plan_inherit (s, f->plan);
   begin_step (s);
   return true;
@@ -587,7 +389,7 @@ void follow_allocated (shim *s, int32_t t) {
     else
       leave (s, "it has no place", NULL);
   } else if (f->asked == NULL)
-    look_for_step (s);
+    asking_look (s);
 }
 
 static bool uses_dropped (const shim *s, const op *o) {
@@ -681,5 +483,5 @@ void follow_after (shim *s, const op *o) {
   if (s->follow->on)
     advance (s);
   else if (s->follow->asked == NULL)
-    look_for_step (s);
+    asking_look (s);
 }
