@@ -9,7 +9,7 @@ static bool rewrites (const solve_options *o) {
   return o->sections != SECTIONS_OFF || o->recompute != RECOMPUTE_OFF;
 }
 
-static int64_t living_on (const trace *t) {
+int64_t refusal_living_bytes (const trace *t) {
   int64_t bytes = 0;
   for (int32_t i = 0; i < t->n_tensors; i++)
     if (t->tensors[i].persistent && __builtin_add_overflow (bytes, t->tensors[i].bytes, &bytes))
@@ -25,9 +25,13 @@ static bool program_rules_out (const trace *t, const solve_options *o, arena *a)
          why.code == ERR_infeasible;
 }
 
+bool refusal_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes) {
+  return refusal_living_bytes (t) > budget_bytes + host_bytes;
+}
+
 static bool is_proved (const trace *t, const solve_options *o, arena *a, error *err) {
   int64_t least_bytes, granule = o->device->granule_bytes;
-  if (living_on (t) > o->budget_bytes + o->host_bytes)
+  if (refusal_outlives (t, o->budget_bytes, o->host_bytes))
     return true;
   if (!sections_floor (t, o, a, &least_bytes, err))
     return false;

@@ -9,4 +9,10 @@
    neither the bytes of some op, nor those that live on, nor the program rule every plan out. */
 void refusal_settle (const trace *t, const solve_options *o, arena *a, error *err);
 
+/* So many bytes live on from step to step. */
+int64_t refusal_living_bytes (const trace *t);
+/* True if what lives on from step to step is more than both sides hold: then nothing fits, whatever
+   is cut, made again or done earlier. */
+bool refusal_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes);
+
 #endif

@@ -10,6 +10,7 @@
 #include "solver/options/allowed.h"
 #include "solver/placed.h"
 #include "solver/recompute/recompute.h"
+#include "solver/refusal.h"
 #include "solver/sections/sections.h"
 #include "solver/solve.h"
 
@@ -291,7 +292,7 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   q->options.device = &q->device;
   if (!keep_all (t, q, a, out, &done, err))
     return false;
-  if (!done && floor_outlives (t, q->options.budget_bytes, q->options.host_bytes))
+  if (!done && refusal_outlives (t, q->options.budget_bytes, q->options.host_bytes))
     return refuse_with_floor (t, q, false, err);
   if (done || solve (t, &q->options, a, out, &why))
     return true;

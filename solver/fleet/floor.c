@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "solver/attempt/layout.h"
+#include "solver/refusal.h"
 #include "trace/summary.h"
 
 enum { PARTS_TEXT = 80, MADE_TEXT = 256 };
@@ -75,18 +76,6 @@ bool floor_least (const trace *t, const device *d, arena *scratch, memory_floor 
 
 static const char *name_of (const op *o) {
   return o->name && *o->name ? o->name : "no name";
-}
-
-static int64_t living_on (const trace *t) {
-  int64_t bytes = 0;
-  for (int32_t i = 0; i < t->n_tensors; i++)
-    if (t->tensors[i].persistent && __builtin_add_overflow (bytes, t->tensors[i].bytes, &bytes))
-      return INT64_MAX;
-  return bytes;
-}
-
-bool floor_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes) {
-  return living_on (t) > budget_bytes + host_bytes;
 }
 
 /* ---- the words ---- */
@@ -196,9 +185,10 @@ static bool above (const trace *t, const memory_floor *f, const floor_request *r
   if (!in_parts_text (t, scratch, parts, err) ||
       !host_need (t, r->budget_bytes, scratch, &op, &bytes, err))
     return false;
-  if (floor_outlives (t, r->budget_bytes, r->host_bytes)) {
+  if (refusal_outlives (t, r->budget_bytes, r->host_bytes)) {
     say (r, ERR_infeasible, "no plan fits", true, "", err);
-    return error_more (err, "%s live on from step to step", units_bytes (need, living_on (t)));
+    return error_more (err, "%s live on from step to step",
+                       units_bytes (need, refusal_living_bytes (t)));
   }
   if (r->stays)
     say (r, ERR_limit, "no plan that swaps nothing was found", false,

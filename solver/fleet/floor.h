@@ -28,10 +28,6 @@ bool floor_least (const trace *t, const device *d, arena *scratch, memory_floor 
 /* The device as floor_least sees it. */
 device floor_device (const device *d);
 
-/* True if what lives on from step to step is more than both sides hold: then nothing fits, whatever
-   is cut, made again or done earlier. */
-bool floor_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes);
-
 /* The request that could not be met. */
 typedef struct floor_request {
   int64_t budget_bytes, host_bytes;

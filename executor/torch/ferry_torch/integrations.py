@@ -62,11 +62,25 @@ class Fitting:
         return None if self.run is None else self.run.report
 
 
+class Kept:
+    """What every callback has of its `fitting`."""
+
+    def state_dict(self):
+        return self.fitting.state_dict()
+
+    def load_state_dict(self, state):
+        self.fitting.kept = state
+
+    @property
+    def report(self):
+        return self.fitting.report
+
+
 def huggingface(budget, **options):
     """A callback for `transformers.Trainer`. After an exception call its `close()`: the trainer tells it nothing."""
     base = library("transformers", "transformers").TrainerCallback
 
-    class Callback(base):
+    class Callback(Kept, base):
         def __init__(self):
             self.fitting = Fitting(budget, options)
 
@@ -78,16 +92,6 @@ def huggingface(budget, **options):
 
         def close(self):
             self.fitting.end()
-
-        def state_dict(self):
-            return self.fitting.state_dict()
-
-        def load_state_dict(self, state):
-            self.fitting.kept = state
-
-        @property
-        def report(self):
-            return self.fitting.report
     return Callback()
 
 
@@ -97,7 +101,7 @@ def lightning(budget, **options):
     name = next((n for n in names if n in sys.modules), names[0])
     base = library(name, name.split(".", maxsplit=1)[0]).Callback
 
-    class Callback(base):
+    class Callback(Kept, base):
         def __init__(self):
             self.fitting = Fitting(budget, options)
 
@@ -111,16 +115,6 @@ def lightning(budget, **options):
 
         def on_exception(self, trainer, pl_module, exception):
             self.fitting.end()
-
-        def state_dict(self):
-            return self.fitting.state_dict()
-
-        def load_state_dict(self, state):
-            self.fitting.kept = state
-
-        @property
-        def report(self):
-            return self.fitting.report
     return Callback()
 
 
