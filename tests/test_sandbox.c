@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,11 +68,13 @@ static int try_files (void) {
 
 static int try_processes (void) {
   struct rlimit l = { 1, 1 };
+  char byte;
+  const struct iovec here = { &byte, 1 }, there = { &daemon_pid, 1 };
   cpu_set_t one;
   CPU_ZERO (&one);
   int failed = 0;
   FAILS (ptrace (PTRACE_ATTACH, daemon_pid, 0, 0));
-  FAILS (syscall (SYS_process_vm_readv, daemon_pid, NULL, 0, NULL, 0, 0));
+  FAILS (process_vm_readv (daemon_pid, &here, 1, &there, 1, 0));
   FAILS (syscall (SYS_pidfd_open, daemon_pid, 0));
   FAILS (syscall (SYS_kcmp, daemon_pid, getpid (), 0, 0, 0));
   FAILS (prlimit (daemon_pid, RLIMIT_NOFILE, &l, NULL));
