@@ -29,7 +29,10 @@ static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream,
   CUcontext now = NULL;
   if (out == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  if (s->real.ctx_get_current (&now) != CUDA_SUCCESS || now != s->context) {
+  CUresult r = s->real.ctx_get_current (&now);
+  if (r != CUDA_SUCCESS)
+    return r; /* the driver has ended, as it does while the program's other threads go on */
+  if (now != s->context) {
     if (!s->block->refused)
       shim_say (s, "a second gpu context allocated memory; one gpu and one context per process is "
                    "supported; use the primary context in all threads");
