@@ -164,7 +164,7 @@ static bool climbs (ladder *x) {
   int at = x->count;
   int64_t whole = ticks_to (x, at) - ticks_to (x, at - 1),
           ticks = whole < x->left ? whole : x->left;
-  bool is_named = x->o->limit_ticks, is_last = at && levels[at - 1] == x->o->level;
+  bool is_named = x->o->limit_ticks, is_last = at && at <= LEVELS && levels[at - 1] == x->o->level;
   x->rung.level = levels[at < LEVELS ? at : LEVELS - 1];
   bool by_level = at ? x->o->same_places && !is_named : ticks == whole;
   x->rung.limit_ticks = by_level ? 0 : ticks;
