@@ -26,6 +26,7 @@ typedef struct question {
   effort effort;       /* that, with what it leaves open taken from the options */
   arena *arena;
   solution best; /* no plan: none yet, or the orders are not compared yet */
+  plan *known;   /* the fastest of the options' starts, as it is here; or NULL */
   /* The stage ORDER has these. */
   order_tried at[MOST_ORDERS];
   int32_t count, n_beside;                /* looks on threads of their own */

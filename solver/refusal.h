@@ -9,7 +9,7 @@
    neither the bytes of some op, nor those that live on, nor the program rule every plan out. */
 void refusal_settle (const trace *t, const solve_options *o, arena *a, error *err);
 
-/* So many bytes live on from step to step. */
+/* The bytes that live on from step to step. */
 int64_t refusal_living_bytes (const trace *t);
 /* True if what lives on from step to step is more than both sides hold: then nothing fits, whatever
    is cut, made again or done earlier. */

@@ -80,16 +80,10 @@ static bool compare_in_arena (question *q, error *err) {
 
 /* No plan was found that is faster than the one that is known. */
 static bool begin_from_known (question *q, error *err) {
-  plan *known;
-  error why = *err;
-  if (!placed_may_go_on (&why) || !q->effort.beat_ns)
+  if (!placed_may_go_on (err) || !q->effort.beat_ns || !q->known)
     return false;
   *err = (error){ 0 };
-  if (!starts_fastest (q->t, q->o, q->arena, &known, err))
-    return false;
-  if (!known)
-    *err = why;
-  return known && starts_take (q->t, q->o, q->asked, known, q->arena, &q->best, err);
+  return starts_take (q->t, q->o, q->asked, q->known, q->arena, &q->best, err);
 }
 
 static bool answer (question *q, error *err) {
@@ -104,11 +98,13 @@ static bool solve_rested (const trace *t, const solve_options *o, const effort *
   rested r;
   plan *known;
   question *q = NEW (a, 1, question, err);
-  if (!q || !resting_take (t, o, e, a, &r, err))
+  if (!q || !starts_fastest (t, o, a, &known, err) || !resting_take (t, o, e, a, &r, err))
     return false;
-  *q = (question){
-    .t = r.left, .o = &r.options, .asked = r.like.n_resting ? &r.effort : e, .arena = a
-  };
+  *q = (question){ .t = r.left,
+                   .o = &r.options,
+                   .asked = r.like.n_resting ? &r.effort : e,
+                   .arena = a,
+                   .known = r.like.n_resting ? NULL : known };
   q->effort = solve_effort (q->o, q->asked);
   error why = { 0 };
   bool ok = answer (q, &why);
@@ -116,7 +112,7 @@ static bool solve_rested (const trace *t, const solve_options *o, const effort *
   if (!ok && !placed_may_go_on (&why))
     return error_set (err, why.code, "%s", why.text);
   ok = (!ok || resting_give_back (t, o, &r, a, out, err)) &&
-       starts_fastest (t, o, a, &known, err) && starts_take (t, o, e, known, a, out, err);
+       starts_take (t, o, e, known, a, out, err);
   if (ok && !out->plan)
     *err = why;
   assert (!ok || !out->plan ||

@@ -86,12 +86,27 @@ void tiny_device (random_state *r, device *out) {
   out->link.both_bytes_per_s = out->link.d2h_bytes_per_s + out->link.h2d_bytes_per_s;
 }
 
+/* A device and a budget for the trace; false: there is nothing to move, or too much. */
+static bool finish (trace_builder *b, random_state *r, int64_t step_ns, int64_t most_idle,
+                    tiny_case *out, error *err) {
+  int64_t peak, floor;
+  *out = (tiny_case){ .trace = build_finish (b, err) };
+  if (!out->trace)
+    return false;
+  tiny_levels (out->trace, &peak, &floor);
+  tiny_device (r, &out->device);
+  out->device.link.copy_ns = random_chance (r, 500000) ? random_between (r, 1, 10) * step_ns : 0;
+  if (peak <= floor || tiny_idle (out->trace) > most_idle)
+    return false;
+  out->budget_bytes = random_between (r, floor, peak - 1) * TINY_GRANULE;
+  return true;
+}
+
 bool tiny_make_odd (uint64_t seed, arena *a, tiny_case *out, error *err) {
   enum { MOST_ODD_OPS = 7, MOST_ODD_TENSORS = 6, MOST_ODD_IDLE = 14 };
   random_state r = random_seed (seed * 0x9e3779b97f4a7c15u + 47);
   int32_t n_ops = (int32_t)random_between (&r, 4, MOST_ODD_OPS);
   int32_t n_tensors = (int32_t)random_between (&r, 3, MOST_ODD_TENSORS);
-  int64_t peak, floor;
   trace_builder *b = build_new (a, "tiny", 1, err);
   if (!b)
     return false;
@@ -99,36 +114,17 @@ bool tiny_make_odd (uint64_t seed, arena *a, tiny_case *out, error *err) {
     build_tensor (b, "t", 64 * random_between (&r, 2, 32),
                   random_chance (&r, 400000) ? TENSOR_PARAMETER : TENSOR_ACTIVATION);
   add_ops (b, &r, n_ops, n_tensors);
-  *out = (tiny_case){ .trace = build_finish (b, err) };
-  if (!out->trace)
-    return false;
-  tiny_levels (out->trace, &peak, &floor);
-  tiny_device (&r, &out->device);
-  out->device.link.copy_ns = random_chance (&r, 500000) ? random_between (&r, 1, 10) * 10 : 0;
-  if (peak <= floor || tiny_idle (out->trace) > MOST_ODD_IDLE)
-    return false;
-  out->budget_bytes = random_between (&r, floor, peak - 1) * TINY_GRANULE;
-  return true;
+  return finish (b, &r, 10, MOST_ODD_IDLE, out, err);
 }
 
 bool tiny_make (uint64_t seed, arena *a, tiny_case *out, error *err) {
   random_state r = random_seed (seed * 0x9e3779b97f4a7c15u + 11);
   int32_t n_ops = (int32_t)random_between (&r, 3, MOST_OPS);
   int32_t n_tensors = (int32_t)random_between (&r, 2, MOST_TENSORS);
-  int64_t peak, floor;
   trace_builder *b = build_new (a, "tiny", 1, err);
   if (!b)
     return false;
   add_tensors (b, &r, n_tensors);
   add_ops (b, &r, n_ops, n_tensors);
-  *out = (tiny_case){ .trace = build_finish (b, err) };
-  if (!out->trace)
-    return false;
-  tiny_levels (out->trace, &peak, &floor);
-  tiny_device (&r, &out->device);
-  out->device.link.copy_ns = random_chance (&r, 500000) ? random_between (&r, 1, 10) * 100 : 0;
-  if (peak <= floor || tiny_idle (out->trace) > MOST_IDLE)
-    return false;
-  out->budget_bytes = random_between (&r, floor, peak - 1) * TINY_GRANULE;
-  return true;
+  return finish (b, &r, 100, MOST_IDLE, out, err);
 }

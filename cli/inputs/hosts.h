@@ -10,8 +10,8 @@
 #define OPTION_HOST_OR_MEMORY { 0, "host", "SIZE|NAME|FILE", "host memory that may be used; or the " \
   "host that ranks share: a name of `ferry hosts` or a host file; default: all the memory that " \
   "the device file gives", RANGE_SIZE }
-#define OPTION_RANKS { 0, "ranks", "N", "so many equal ranks, one a card, share the links of --host; " \
-  "default: as many as the host has cards", { UNITS_COUNT, 1, HOST_MOST_CARDS } }
+#define OPTION_RANKS { 0, "ranks", "N", "number of equal ranks, one on each card, that share " \
+  "the links of --host; default: as many as the host has cards", { UNITS_COUNT, 1, HOST_MOST_CARDS } }
 /* clang-format on */
 
 /* By name or file, with the link of its cards. */
@@ -22,7 +22,7 @@ const char *host_asked (const call *c);
 bool host_is_asked (const call *c);
 /* The host of --host with its card, which --device may name. */
 bool host_open (call *c, gpu_host *out, device *card) MUST_CHECK;
-/* So many ranks have a card there, or ERR_usage. */
+/* ERR_usage if the host has fewer cards than ranks. */
 bool host_has (call *c, const gpu_host *h, int64_t ranks) MUST_CHECK;
 /* The host of --host and its ranks: --ranks, at most its cards. `card`: what --device names, else
    the card that the host has. */

@@ -261,7 +261,7 @@ static const cli_option options[] = {
   { 'o', "output", "FILE|FOLDER",
     "file for the answer as JSON; with --array, the folder for it" },
   OPTION_HOST_OR_MEMORY,
-  { 0, "ranks", "N,...", "on so many cards of --host at once; default: on all of them",
+  { 0, "ranks", "N,...", "numbers of ranks on the cards of --host; default: one on each card",
     { UNITS_COUNT, 1, HOST_MOST_CARDS } },
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,

@@ -79,7 +79,7 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) MU
 bool search_keep (search *s);
 /* Costs it, and keeps it so. */
 bool search_try (search *s, error *err) MUST_CHECK;
-/* From now on the best so many are kept besides. */
+/* From now on the best `count` candidates are kept besides. */
 bool search_keep_good (search *s, int32_t count, error *err) MUST_CHECK;
 /* The candidate's wishes, in `a`. */
 bool search_wishes (const candidate *c, arena *a, wish **out, int32_t *count,

@@ -106,7 +106,7 @@ static int64_t copy_ns (const device *d, int64_t bytes, int64_t rate) {
          min_of (most_ns, units_scale (bytes, 1000000000, rate));
 }
 
-/* False: so many movers that no bound is needed to leave the choice. */
+/* False: too many movers; the choice is left without a bound. */
 static bool add_movers (choosing *c, int32_t unit) {
   const device *d = c->s->options->device;
   const gaps *g = c->g;

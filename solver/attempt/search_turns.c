@@ -61,10 +61,11 @@ static void list_turns (turning *t) {
   }
 }
 
-static void move_out (turning *t, int32_t from, int32_t to) {
+/* The copy of that turn, out or in, takes another; those between make room. */
+static void change_turn (turning *t, bool out, int32_t from, int32_t to) {
   copy_wishes (t, t->trial, t->now);
   for (int32_t i = 0; i < t->n; i++) {
-    int32_t *turn = &t->trial[i].out_turn;
+    int32_t *turn = out ? &t->trial[i].out_turn : &t->trial[i].in_turn;
     if (*turn == from)
       *turn = to;
     else if (from < to ? *turn > from && *turn <= to : *turn >= to && *turn < from)
@@ -72,18 +73,7 @@ static void move_out (turning *t, int32_t from, int32_t to) {
   }
 }
 
-static void move_in (turning *t, int32_t from, int32_t to) {
-  copy_wishes (t, t->trial, t->now);
-  for (int32_t i = 0; i < t->n; i++) {
-    int32_t *turn = &t->trial[i].in_turn;
-    if (*turn == from)
-      *turn = to;
-    else if (from < to ? *turn > from && *turn <= to : *turn >= to && *turn < from)
-      *turn += from < to ? -1 : 1;
-  }
-}
-
-/* A copy goes so many turns later, or as many earlier. */
+/* One copy goes some turns later, or earlier. */
 static bool change_orders (turning *t, bool *better, error *err) {
   *better = false;
   for (int32_t far = 1; far < t->n; far++)
@@ -96,7 +86,7 @@ static bool change_orders (turning *t, bool *better, error *err) {
           continue;
         if (way < 2 && t->now[t->outs[from]].clean)
           continue;
-        (way < 2 ? move_out : move_in) (t, from, to);
+        change_turn (t, way < 2, from, to);
         if (!try_trial (t, better, err) || *better)
           return !err->code;
       }
