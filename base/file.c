@@ -124,14 +124,15 @@ bool file_read (const char *path, int64_t limit_bytes, bytes *out, error *err) {
   return ok;
 }
 
-static bool write_all (int fd, const char *data, int64_t size, error *err) {
+bool file_put (int fd, const void *data, int64_t size, error *err) {
+  const char *at = data;
   while (size > 0) {
-    ssize_t put = write (fd, data, (size_t)size);
+    ssize_t put = write (fd, at, (size_t)size);
     if (put < 0 && errno == EINTR)
       continue;
     if (put <= 0)
       return error_set (err, ERR_file, "cannot be written: %s", strerror (errno));
-    data += put;
+    at += put;
     size -= put;
   }
   return true;
@@ -155,7 +156,7 @@ enum { MADE_MODE = 0600 };
 static bool fill (int fd, const char *data, int64_t size, error *err) {
   mode_t mask = umask (0);
   umask (mask);
-  if (!write_all (fd, data, size, err))
+  if (!file_put (fd, data, size, err))
     return false;
   bool other = (0666 & ~mask) != MADE_MODE; /* a worker of the service changes no modes */
   if ((other && fchmod (fd, 0666 & ~mask)) || fsync (fd))
@@ -248,10 +249,10 @@ bool file_write (const char *path, const void *data, int64_t size, file_coding c
   }
   bool standard = strcmp (path, "-") == 0;
   if (ok && standard)
-    ok = write_all (STDOUT_FILENO, data, size, err);
+    ok = file_put (STDOUT_FILENO, data, size, err);
   else if (ok && is_special (path)) {
     int fd = open (path, O_WRONLY | O_CLOEXEC);
-    ok = fd >= 0 ? write_all (fd, data, size, err)
+    ok = fd >= 0 ? file_put (fd, data, size, err)
                  : error_set (err, ERR_file, "cannot be opened: %s", strerror (errno));
     if (fd >= 0)
       close (fd);

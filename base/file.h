@@ -27,6 +27,8 @@ bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
                   error *err) MUST_CHECK;
 bool file_write (const char *path, const void *data, int64_t size, file_coding coding,
                  error *err) MUST_CHECK;
+/* All of it into an open file. */
+bool file_put (int fd, const void *data, int64_t size, error *err) MUST_CHECK;
 /* Has file_write any chance? For those who work long before there is something to write. */
 bool file_creatable (const char *path, error *err) MUST_CHECK;
 /* By its ending: .gz, .zst, else plain. */

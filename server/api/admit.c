@@ -30,7 +30,7 @@ typedef struct review {
 
 static const char *note_of (review *r, const json *meta, const char *key) {
   json notes = json_member (meta, "annotations"), one = json_member (&notes, key);
-  return k8s_text (r->q, &one);
+  return request_text (r->q, &one);
 }
 
 /* True: the object names a fingerprint whose figures are known. */
@@ -70,7 +70,7 @@ static void add_host (review *r, const json *resources, const char *path, int64_
   static const char *const kinds[] = { "requests", "limits" };
   for (int i = 0; i < 2; i++) {
     json of = json_member (resources, kinds[i]), one = json_member (&of, "memory");
-    const char *has = k8s_text (r->q, &one);
+    const char *has = request_text (r->q, &one);
     int64_t now = 0;
     if (!has)
       continue;
@@ -85,7 +85,7 @@ static void add_host (review *r, const json *resources, const char *path, int64_
 static bool has_claim (const review *r, const json *list) {
   for (size_t i = 0; i < json_count (list); i++) {
     json e = json_element (list, i), n = json_member (&e, "name");
-    const char *name = k8s_text (r->q, &n);
+    const char *name = request_text (r->q, &n);
     if (name && strcmp (name, "ferry") == 0)
       return true;
   }
@@ -213,7 +213,7 @@ static void fill_sets (review *r, const json *spec, const json *meta) {
   json sets = json_member (spec, "podSets");
   size_t n = json_count (&sets);
   if (n > MOST_SETS)
-    r->warning = "ferry: so many sets of pods are not looked at";
+    r->warning = "ferry: a Workload with this many sets of pods is not looked at";
   for (size_t i = 0; n <= MOST_SETS && i < n; i++) {
     json e = json_element (&sets, i), pod = json_member (&e, "template");
     const char *at = arena_format (r->q->arena, &r->err, "/spec/podSets/%zu/template", i);
@@ -241,19 +241,19 @@ static void fill (review *r, const char *kind, const json *object) {
 
 static bool has_ended (review *r, const json *object) {
   json status = json_member (object, "status"), phase = json_member (&status, "phase");
-  const char *text = k8s_text (r->q, &phase);
+  const char *text = request_text (r->q, &phase);
   return text && (strcmp (text, "Succeeded") == 0 || strcmp (text, "Failed") == 0);
 }
 
 static const char *uid_of (review *r, const json *object) {
   json meta = json_member (object, "metadata"), uid = json_member (&meta, "uid");
-  const char *text = k8s_text (r->q, &uid);
+  const char *text = request_text (r->q, &uid);
   return text && strlen (text) <= MOST_NAME ? text : "";
 }
 
 static void bind (review *r, const json *object) {
   json target = json_member (object, "target"), name = json_member (&target, "name");
-  const char *node = k8s_text (r->q, &name);
+  const char *node = request_text (r->q, &name);
   if (node && strlen (node) <= MOST_NAME &&
       !store_place (r->s->store, uid_of (r, object), node, &r->err))
     service_log (r->s, "error", r->err.text, "request_id", r->q->id, NULL);
@@ -268,7 +268,7 @@ static void release (review *r, const json *object) {
 
 static const char *text_at (review *r, const json *object, const char *key) {
   json one = json_member (object, key);
-  const char *text = k8s_text (r->q, &one);
+  const char *text = request_text (r->q, &one);
   return text ? text : "";
 }
 

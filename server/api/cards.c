@@ -26,14 +26,6 @@ static void add (looking *l, const char *pointer, const char *detail) {
   snprintf (f->detail, sizeof f->detail, "%.159s", detail);
 }
 
-static const char *text_of (looking *l, const json *j) {
-  const char *text = NULL;
-  error ignored = { 0 };
-  return json_is_string (j) && json_get_text (j, &text, &ignored)
-             ? arena_string (l->q->arena, text, &ignored)
-             : NULL;
-}
-
 static bool read_card (looking *l, const json *j, device *out) {
   static const read_options strict = { .strict = true };
   error ignored = { 0 };
@@ -49,7 +41,7 @@ static bool find_card (looking *l, const char *name, device *out) {
   json list = l->known ? json_root (l->known) : (json){ 0 };
   for (size_t i = 0; i < json_count (&list); i++) {
     json e = json_element (&list, i), n = json_member (&e, "name");
-    const char *its = text_of (l, &n);
+    const char *its = request_text (l->q, &n);
     if (its && strcmp (its, name) == 0)
       return read_card (l, &e, out);
   }
@@ -59,7 +51,7 @@ static bool find_card (looking *l, const char *name, device *out) {
 /* The card that the job is for: as it is asked for, or the trace's own. */
 static bool card_of (looking *l, device *out) {
   json named = json_member (l->root, "device");
-  const char *name = text_of (l, &named);
+  const char *name = request_text (l->q, &named);
   if (json_is_object (&named))
     return read_card (l, &named, out);
   name = name ? name : l->own[0];
@@ -72,16 +64,9 @@ static void check_budget (looking *l, const char *key, const device *d, int64_t 
     add (l, key, err.text);
 }
 
-static int64_t int_of (looking *l, const char *key) {
-  int64_t value = 0;
-  error ignored = { 0 };
-  json j = json_member (l->root, key);
-  return json_is_int (&j) && json_get_int (&j, 0, MOST_INT, &value, &ignored) ? value : 0;
-}
-
 /* A share is one of at least the peak. */
 static void check_share (looking *l, const device *d) {
-  int64_t ppm = int_of (l, "budget_ppm");
+  int64_t ppm = asked_int (l->root, "budget_ppm", 0);
   int64_t least = ppm ? units_scale (l->peak_bytes, ppm, 1000000) : 0;
   if (least)
     check_budget (l, "budget_ppm", d, least);
@@ -108,8 +93,8 @@ static void check_one (looking *l) {
   device d;
   json named = json_member (l->root, "device");
   if (card_of (l, &d)) {
-    if (int_of (l, "budget_bytes"))
-      check_budget (l, "budget_bytes", &d, int_of (l, "budget_bytes"));
+    if (asked_int (l->root, "budget_bytes", 0))
+      check_budget (l, "budget_bytes", &d, asked_int (l->root, "budget_bytes", 0));
     check_share (l, &d);
     check_budgets (l, &d);
   } else if (json_is_absent (&named))
@@ -118,7 +103,7 @@ static void check_one (looking *l) {
 
 static void check_pack (looking *l) {
   json list = json_member (l->root, "devices");
-  int64_t bytes = int_of (l, "memory_bytes");
+  int64_t bytes = asked_int (l->root, "memory_bytes", 0);
   int before = l->a->n_faults;
   device d;
   if (!json_count (&list) && !l->own[0])
@@ -127,7 +112,7 @@ static void check_pack (looking *l) {
     check_budget (l, "memory_bytes", &d, bytes);
   for (size_t i = 0; bytes && l->a->n_faults == before && i < json_count (&list); i++) {
     json e = json_element (&list, i);
-    const char *name = text_of (l, &e);
+    const char *name = request_text (l->q, &e);
     if (name && find_card (l, name, &d))
       check_budget (l, "memory_bytes", &d, bytes);
   }
@@ -146,7 +131,7 @@ static bool read_info (looking *l, int i, const char *info) {
   json root = d ? json_root (d) : (json){ 0 };
   json card = json_member (&root, "device"), peak = json_member (&root, "peak_bytes");
   bool known = card.value; /* null is a word too */
-  l->own[i] = known ? text_of (l, &card) : NULL;
+  l->own[i] = known ? request_text (l->q, &card) : NULL;
   if (d && i == 0 && !json_get_int (&peak, 0, MOST_INT, &l->peak_bytes, &ignored))
     l->peak_bytes = 0;
   json_close (d);

@@ -58,10 +58,10 @@ static void read_pod (service *s, request *q, const json *root, asked_nodes *out
   json notes = json_member (&meta, "annotations");
   json print = json_member (&notes, FINGERPRINT), ppm = json_member (&notes, SLOWDOWN);
   json uid = json_member (&meta, "uid");
-  const char *patience = k8s_text (q, &ppm);
-  out->uid = k8s_text (q, &uid);
+  const char *patience = request_text (q, &ppm);
+  out->uid = request_text (q, &uid);
   out->uid = out->uid && strlen (out->uid) <= MOST_UID ? out->uid : "";
-  out->fingerprint = k8s_text (q, &print);
+  out->fingerprint = request_text (q, &print);
   out->slowdown_ppm = USUAL_SLOWDOWN_PPM;
   if (out->fingerprint && !advice_is_name (q, out->fingerprint)) {
     complain (s, q, out, "the pod", FINGERPRINT, out->fingerprint);
@@ -78,10 +78,10 @@ static void add_object (request *q, const json *e, asked_nodes *out) {
   json meta = json_member (e, "metadata"), labels = json_member (&meta, "labels");
   json name = json_member (&meta, "name"), memory = json_member (&labels, GPU_MEMORY);
   json mib = json_member (&labels, OPERATOR_MEMORY), cards = json_member (&labels, OPERATOR_CARDS);
-  node n = { .name = k8s_text (q, &name),
-             .memory = k8s_text (q, &memory),
-             .mib = k8s_text (q, &mib),
-             .cards = k8s_text (q, &cards),
+  node n = { .name = request_text (q, &name),
+             .memory = request_text (q, &memory),
+             .mib = request_text (q, &mib),
+             .cards = request_text (q, &cards),
              .raw = json_canonical (e, true, q->arena, &ignored) };
   if (n.name && *n.name && n.raw)
     out->at[out->n++] = n;
@@ -110,7 +110,7 @@ static bool read_nodes (service *s, request *q, const json *root, asked_nodes *o
   out->whole = json_count (&items) > 0;
   for (size_t i = 0; i < json_count (&names) && !out->whole; i++) {
     json e = json_element (&names, i);
-    const char *name = k8s_text (q, &e);
+    const char *name = request_text (q, &e);
     if (name && *name)
       out->at[out->n++] = (node){ .name = name };
   }
@@ -140,7 +140,7 @@ static int64_t memory_of (service *s, request *q, asked_nodes *all, const node *
   if (!all->inventory)
     return 0;
   json root = json_root (all->inventory), one = json_member (&root, n->name);
-  const char *text = k8s_text (q, &one);
+  const char *text = request_text (q, &one);
   if (text ? k8s_quantity (q, text, &has) : json_get_int (&one, 0, MOST_INT, &has, &wrong))
     return has;
   complain (s, q, all, n->name, "--inventory", text ? text : wrong.text);

@@ -5,14 +5,6 @@
 
 #include "server/protocol/kinds.h"
 
-const char *k8s_text (request *q, const json *j) {
-  const char *text = NULL;
-  error ignored = { 0 };
-  return json_is_string (j) && json_get_text (j, &text, &ignored)
-             ? arena_string (q->arena, text, &ignored)
-             : NULL;
-}
-
 bool k8s_quantity (request *q, const char *text, int64_t *out) {
   static const struct {
     const char *unit;

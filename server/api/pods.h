@@ -11,8 +11,6 @@
 #define GPU_MEMORY \
   "ferry.dev/gpu-memory-bytes" /* of a pod: what it takes; a label of a node: what it has */
 
-/* A text in the request's arena; NULL: it is none. */
-const char *k8s_text (request *q, const json *j);
 /* Bytes, or a quantity as Kubernetes writes them: "24Gi". */
 bool k8s_quantity (request *q, const char *text, int64_t *out) MUST_CHECK;
 

@@ -26,6 +26,8 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
 /* For an upload: no body but the digest of what was sent; name: of its file, or NULL. */
 bool asked_import (const char *digest, const char *fingerprint, const char *name, arena *a,
                    asked *out, error *err) MUST_CHECK;
+/* A whole number of a request, or `without`. */
+int64_t asked_int (const json *root, const char *key, int64_t without);
 /* A guess at how long the job of a request takes: it goes behind those of its owner that are
    shorter and came at most so much later. */
 int64_t asked_length_s (const json *root);

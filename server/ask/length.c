@@ -7,7 +7,7 @@
 
 enum { MOST_S = 300, QUICK_S = 2, NORMAL_S = 20, THOROUGH_S = 120, TICKS_PER_S = 50000 };
 
-static int64_t int_of (const json *root, const char *key, int64_t without) {
+int64_t asked_int (const json *root, const char *key, int64_t without) {
   error ignored = { 0 };
   int64_t value = without;
   json j = json_member (root, key);
@@ -29,7 +29,7 @@ static int64_t effort_s (const json *root) {
 static int64_t plans_of (const json *root) {
   static const char *const lists[] = { "batches",           "budgets", "devices", "jobs",
                                        "links_bytes_per_s", "memory",  "policies" };
-  int64_t n = int_of (root, "points", 1);
+  int64_t n = asked_int (root, "points", 1);
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
     json j = json_member (root, lists[i]);
     n = min_of (MOST_S, n * max_of (1, (int64_t)json_count (&j)));
@@ -38,7 +38,8 @@ static int64_t plans_of (const json *root) {
 }
 
 int64_t asked_length_s (const json *root) {
-  int64_t ticks = int_of (root, "limit_ticks", 0);
+  int64_t ticks = asked_int (root, "limit_ticks", 0);
   int64_t one_s = ticks ? min_of (MOST_S, ticks / TICKS_PER_S) : effort_s (root);
-  return min_of (min_of (MOST_S, one_s * plans_of (root)), int_of (root, "time_limit_s", MOST_S));
+  return min_of (min_of (MOST_S, one_s * plans_of (root)),
+                 asked_int (root, "time_limit_s", MOST_S));
 }

@@ -71,6 +71,14 @@ const char *request_query (const request *q, const char *name) {
   return NULL;
 }
 
+const char *request_text (request *q, const json *j) {
+  const char *text = NULL;
+  error ignored = { 0 };
+  return json_is_string (j) && json_get_text (j, &text, &ignored)
+             ? arena_string (q->arena, text, &ignored)
+             : NULL;
+}
+
 bool text_is_printable (const char *text) {
   for (; *text; text++)
     if (*text < 33 || *text > 126)

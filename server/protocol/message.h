@@ -55,6 +55,8 @@ const char *request_header (const request *q, const char *name);
 /* A field that is a list may come in several lines: all of them, with commas between. */
 const char *request_list (const request *q, const char *name);
 const char *request_query (const request *q, const char *name);
+/* A text of JSON, in the request's arena; NULL: it is none. */
+const char *request_text (request *q, const json *j);
 
 bool text_is_printable (const char *text);
 /* Texts of a request may hold anything; JSON takes no broken UTF-8: what is not ASCII is a `?`. */

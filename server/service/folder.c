@@ -95,13 +95,6 @@ bool file_read_own (const char *path, int64_t most, bytes *out, error *err) {
   return ok;
 }
 
-static bool write_all (int fd, const char *data, ssize_t size) {
-  for (ssize_t n; size > 0; data += n, size -= n)
-    if ((n = write (fd, data, (size_t)size)) <= 0)
-      return false;
-  return true;
-}
-
 bool file_take (const char *path, const char *to, char digest[65], int64_t *size, error *err) {
   char buffer[65536];
   sha256 s;
@@ -116,8 +109,9 @@ bool file_take (const char *path, const char *to, char digest[65], int64_t *size
   while (ok && (n = read (in, buffer, sizeof buffer)) > 0) {
     sha256_add (&s, buffer, (size_t)n);
     *size += n;
-    ok = write_all (out, buffer, n) ||
-         error_set (err, ERR_file, "%s cannot be written: %s", to, strerror (errno));
+    ok = file_put (out, buffer, n, err);
+    if (!ok)
+      error_in_file (err, to);
   }
   if (ok && n < 0)
     ok = error_set (err, ERR_file, "%s cannot be read: %s", path, strerror (errno));
