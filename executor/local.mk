@@ -105,10 +105,12 @@ EXTRA_DIST += \
   executor/calculate/README.md \
   executor/driver/README.md \
   executor/emu/README.md \
+  executor/emu/rules.md \
   executor/gpu/README.md \
   executor/kernels/README.md \
   executor/libraries/README.md \
   executor/ops/README.md \
+  executor/ops/arithmetic.md \
   executor/replay/README.md \
   executor/room/README.md \
   executor/shim/README.md \

@@ -204,4 +204,6 @@ EXTRA_DIST += \
   trace/rewrite/README.md \
   trace/simulate/README.md \
   trace/walk/README.md \
-  trace/zoo/README.md
+  trace/walk/format.md \
+  trace/zoo/README.md \
+  trace/zoo/rules.md

@@ -207,7 +207,7 @@ const cli_command command_export = {
       "and copies in, with the stalls; counters of device memory and of what is away on the "
       "host; an arrow from each copy out to its copy in. --walk writes what an executor needs: "
       "ops and copies in an order in which one thread can issue them, what each waits for and "
-      "where its bytes lie. docs/formats.md defines the file.\n",
+      "where its bytes lie. trace/walk/format.md defines the file.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One op of a zoo trace, calculated on the CPU in fp32.  Which function does which kind is the
-   table of trace/compute.def; docs/arithmetic.md says in which order sums are made. */
+   table of trace/compute.def; executor/ops/arithmetic.md says in which order sums are made. */
 #ifndef FERRY_EXECUTOR_OPS_OPS_H
 #define FERRY_EXECUTOR_OPS_OPS_H
 

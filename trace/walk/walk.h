@@ -41,7 +41,7 @@ typedef struct walk {
 /* The plan has passed check; one that hangs is still an error. */
 bool walk_make (const rewritten *rw, const plan *p, arena *a, walk *out, error *err) MUST_CHECK;
 
-/* The format of docs/formats.md, for executors that are not linked with this code. */
+/* The format of trace/walk/format.md, for executors that are not linked with this code. */
 bool walk_text (const walk *w, const trace *original, bytes *out, error *err) MUST_CHECK;
 
 #endif

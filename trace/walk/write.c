@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A walk to JSON; docs/formats.md says what each key means. */
+/* A walk to JSON; trace/walk/format.md says what each key means. */
 #include "trace/walk/walk.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan's walk (docs/formats.md), read for this executor: which storage leaves and comes back where."""
+"""A plan's walk (trace/walk/format.md), read for this executor: which storage leaves and comes back where."""
 import glob
 import json
 import os
