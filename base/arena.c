@@ -77,7 +77,7 @@ static bool fuse_blows (arena *a) {
   return a->burnt;
 }
 
-/* A spare one of at least so many bytes, or NULL. */
+/* A spare block of at least `bytes`, or NULL. */
 static block *block_spare (arena *a, int64_t bytes) {
   block **at = &a->spare;
   while (*at && (*at)->size < bytes)

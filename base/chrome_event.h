@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Entries of `traceEvents` in the format of Chrome's trace viewer, for whoever shows a step there.
+/* Entries of `traceEvents` in the format of Chrome's trace viewer, for all that show a step there.
  */
 #ifndef FERRY_BASE_CHROME_EVENT_H
 #define FERRY_BASE_CHROME_EVENT_H

@@ -16,7 +16,8 @@ static inline void patience_init (pthread_cond_t *c) {
   pthread_condattr_destroy (&how);
 }
 
-/* Until it is signalled or so many nanoseconds are over; of a condition that patience_init made. */
+/* Returns when the condition is signalled or the nanoseconds are over. patience_init made the
+ * condition. */
 static inline void patience_wait (pthread_cond_t *c, pthread_mutex_t *lock, int64_t ns) {
   enum { SECOND_NS = 1000000000 };
   struct timespec until;

@@ -53,7 +53,7 @@ typedef struct library_speaker {
 } library_speaker;
 
 /* The options over zeros; ERR_usage where they cannot be meant. */
-/* No op of the trace can run in so many parts: an error. */
+/* An error if no op of the trace can run in that many parts. */
 bool library_parts (const ferry_options *x, const trace *t, error *err) MUST_CHECK;
 places_mode library_places (const ferry_options *x);
 bool library_options (const ferry_options *o, library_speaker *speaker, error *err) MUST_CHECK;

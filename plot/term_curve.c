@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "plot/term_inner.h"
 
-enum { MOST_ROWS = 40, DOTTED = 3 /* of the bound, one column of dots in so many */ };
+enum { MOST_ROWS = 40, DOTTED = 3 /* columns to a dot of the bound */ };
 
 typedef struct picture {
   const term_curve_point *points;

@@ -10,7 +10,7 @@
 #include "trace/rewrite/resting.h"
 #include "trace/unit.h"
 
-/* No bound asks for the host where it holds so many times what the step takes. */
+/* No bound asks for the host where it holds this many times what the step takes. */
 enum { HOST_TIMES = 2 };
 
 /* A tensor that an executor wants to move whole is that executor's to move. */

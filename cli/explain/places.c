@@ -33,7 +33,7 @@ static bool look (call *c, const sim_job *job, const timeline *line, looking *x)
   return true;
 }
 
-/* In [from, to), how long so many bytes more would have fitted. What the timeline says of a step
+/* In [from, to), how long that many bytes more would have fitted. What the timeline says of a step
    repeats. */
 static int64_t fitted_ns (const looking *x, int64_t from_ns, int64_t to_ns, int64_t bytes) {
   const timeline *l = x->line;

@@ -66,7 +66,7 @@ trace *call_trace (call *c, const char *path) {
               "; of a profile `ferry import - -o TRACE` makes a trace");
   }
   const char *doubt = t ? trace_doubt (t, c->arena, &c->err) : NULL;
-  if (doubt && trace_is_plannable (t)) /* else whoever plans refuses, in one line */
+  if (doubt && trace_is_plannable (t)) /* else planning refuses, in one line */
     call_note (c, "%s: %s", path, doubt);
   return t;
 }

@@ -27,7 +27,7 @@ typedef struct runner {
   share share; /* with --share */
   device device;
   pid_t solver;     /* -1: none */
-  int32_t answered; /* so many steps */
+  int32_t answered; /* steps that were answered */
   bool unkept;      /* a plan or its trace could not be written where the options say */
   bool shows;       /* the live line */
   int64_t shown_ns;

@@ -451,7 +451,7 @@ const cli_command command_serve = {
   .about =
       "Runs the service: traces and profiles are uploaded, plans, curves and comparisons are made "
       "by "
-      "worker processes, kept, and given to whoever asks the same again. docs/service.md has the "
+      "worker processes, kept, and given to all who ask the same again. docs/service.md has the "
       "API "
       "with a session; /openapi.json describes it.\n"
       "Says on standard output where it listens, and writes its log to standard error, a JSON "

@@ -29,7 +29,7 @@ bool offline_stop (void *context);
 /* That of OPTION_THREADS. */
 bool offline_threads (call *c, curve_options *out) MUST_CHECK;
 
-/* The same network of the zoo on another card, with so many times the batch. */
+/* The same network of the zoo on another card, with `times` the batch. */
 trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times) MUST_CHECK;
 
 /* A line where budgets go beyond the card: what is asked about then is not that card. */

@@ -254,7 +254,7 @@ static const cli_option options[] = {
     "budgets; default: all that each card has to give", RANGE_AMOUNT },
   { 0, "batch", "xN,...",
     "multiples of the batch; the trace must be one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
-  { 'j', "jobs", "N", "so many processes, or threads of fewer where there are fewer cells; default: "
+  { 'j', "jobs", "N", "N processes; fewer, with threads, where there are fewer cells; default: "
     "one process with a thread for each processor", { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "compute only slice K of N, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "join such slices; there is no TRACE then" },

@@ -14,7 +14,7 @@ typedef struct host_limits {
 } host_limits;
 
 host_limits host_limits_read (void);
-/* An error where so many bytes can surely not be had. */
+/* An error where the bytes can surely not be had. */
 bool host_has_room (const host_limits *h, int64_t bytes, error *err) MUST_CHECK;
 
 #endif

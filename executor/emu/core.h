@@ -260,7 +260,7 @@ uint64_t space_take (machine *m, int64_t bytes, int64_t align);
 void space_give (const machine *m, uint64_t at, int64_t bytes);
 bool space_map (const machine *m, uint64_t at, int64_t bytes, int64_t place, int protection);
 bool space_unmap (const machine *m, uint64_t at, int64_t bytes);
-int64_t place_take (machine *m, int64_t bytes); /* of so many bytes, or -1 */
+int64_t place_take (machine *m, int64_t bytes); /* or -1 */
 void place_give (machine *m, int64_t place, int64_t bytes);
 
 /* alloc.c */

@@ -16,7 +16,7 @@ enum { EMU_PATH = 400 };
 
 typedef struct emu_config {
   int64_t memory_bytes;  /* of the device */
-  int64_t missing_bytes; /* of these, so many are told of and not there (a planted fault) */
+  int64_t missing_bytes; /* of these, told of and not there (a planted fault) */
   int64_t granule_bytes; /* of virtual memory management; a multiple of 4096, or without
                             bytes of 512 */
   int64_t pinned_bytes;  /* the most that may be pinned at once; 0: no limit */

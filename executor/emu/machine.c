@@ -186,7 +186,7 @@ void machine_in_callback (bool on) {
   in_callback = on;
 }
 
-/* splitmix64, of the machine's own: the seed must mean the same whoever else draws. */
+/* splitmix64, of the machine's own: the seed must mean the same, also where others draw. */
 uint64_t machine_random (machine *m) {
   uint64_t z = m->random += 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;

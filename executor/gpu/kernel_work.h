@@ -53,7 +53,7 @@ typedef struct kernel_work {
   int64_t ns;       /* that the emulated device takes for it */
 } kernel_work;
 
-/* Sums that need more teams than one each are made in so many chunks. */
+/* Sums that need more teams than one each are made in this many chunks. */
 KERNEL_WORK_FN int64_t kernel_work_chunks (const kernel_work *k) {
   enum { MOST_CHUNKS = 64, TEAMS_WANTED = 1056, LEAST_EACH = 1024 };
   int64_t count, chunks;

@@ -10,7 +10,7 @@
 
 enum { QUERIES = 64 }; /* at a time */
 
-/* One item and head; a row of each matrix is so many elements behind the one before. */
+/* One item and head; the row strides are in elements. */
 typedef struct head {
   const compute_attention *s;
   const blas *blas;

@@ -28,7 +28,7 @@ typedef struct work {
 
 /* Item 0 is that with number k->first_item. */
 float *ops_item (const work *k, int operand, int64_t item);
-/* Room for so many floats, good until the next call; NULL when there is no memory for it. */
+/* Room for `count` floats, good until the next call; NULL when there is no memory for it. */
 float *ops_scratch (const work *k, int64_t count, error *err) MUST_CHECK;
 /* False where a token or class is not in [0, limit). */
 bool ops_in_range (const int32_t *index, int64_t count, int64_t limit, error *err) MUST_CHECK;

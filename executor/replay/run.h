@@ -41,7 +41,7 @@ typedef struct replay_state {
   CUevent *ring;        /* three steps of ends where steps are not timed */
   int32_t steps, timed;
   bool may_end_early;  /* once a step repeats an earlier one, */
-  int32_t least_steps; /* but not before so many were issued */
+  int32_t least_steps; /* but not before this many were issued */
   int64_t rows_made;   /* timed steps that have their events */
   int64_t base;        /* steps of the run before: versions count on */
   int64_t *times;      /* per timed step and item: start, end */

@@ -32,7 +32,7 @@ typedef struct script_call {
   script_kind kind;
   walk_queue queue;
   int32_t first, count; /* launches, or one copy */
-  int32_t place, lag;   /* the event of the item at this place, so many steps ago */
+  int32_t place, lag;   /* the event of the item at this place, `lag` steps ago */
 } script_call;
 
 typedef struct script {

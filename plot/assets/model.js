@@ -116,7 +116,7 @@ class Side {
     return out;
   }
 
-  // What the stack has at t and so many bytes from below: a row of `held`, or -1.
+  // What the stack has at t, `bytes` from below: a row of `held`, or -1.
   hit(t, bytes) {
     const rows = this.heldAt(t);
     let sum = 0;

@@ -12,7 +12,7 @@ typedef struct bound_options {
   const device *dev;
   int64_t host_bytes;
   int classes;          /* of the last program; 0: 3 */
-  int32_t whole_ops;    /* up to so many ops every op has its slot; 0: 600 */
+  int32_t whole_ops;    /* up to this many ops every op has its slot; 0: 600 */
   int32_t blocks;       /* else the first cut; 0: 300 */
   int32_t limit_rows;   /* of refinement; 0: 20000 */
   int32_t limit_rounds; /* of refinement; 0: 12; below 0: none */

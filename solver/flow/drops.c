@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* A byte that costs more than so many on the link is never worth it; a program scales better. */
+/* A byte that costs more than this many on the link is never worth it; a program scales better. */
 #define MOST_RATE ((int64_t)256 << COEF_BITS)
 
 int64_t flow_time_down (const flow_link *l, int64_t ns, int64_t rate) {

@@ -235,7 +235,7 @@ static bool start (state *s, const meetings *g, error *err) {
   return true;
 }
 
-/* A pivot, and whoever is in it. */
+/* A pivot, and the columns in it. */
 static int32_t tell (const state *s, int32_t pivot, int32_t *order, int32_t n, int32_t *stack) {
   int32_t depth = 0;
   stack[depth++] = pivot;

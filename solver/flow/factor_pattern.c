@@ -113,8 +113,8 @@ static bool fill_column (filling *t, int32_t k, arena *a, error *err) {
   return true;
 }
 
-/* Nothings that a block of these columns holds, whose own entries are so many: its last column's
-   rows are in each. */
+/* Padding zeros in a block of these columns, of whose entries `own` are nonzeros: each column has
+   the rows of the last. */
 static int64_t nothings (const filling *t, int32_t first, int32_t last, int64_t own) {
   int64_t wide = last - first + 1, below = t->start[last + 1] - t->start[last];
   return wide * below + wide * (wide + 1) / 2 - own;

@@ -172,8 +172,8 @@ bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a,
                  error *err) MUST_CHECK;
 
 /* The same program for another budget: only limits change, so rows, columns and slots stay those of
-   the budget that it was built for, of which no smaller one may be asked. Duals of the one prove a
-   bound of the other, and its points mix. */
+   the budget that it was built for, which the other must not be below. The duals of one prove a
+   bound of the other, and their points can be mixed. */
 void flow_set_room (flow *f, int64_t room_bytes);
 
 /* Pieces, classes, chains and sums per slot: what flow_build begins with. */

@@ -53,8 +53,8 @@ static void on_abort (void *info) {
   longjmp (((job *)info)->back, 1);
 }
 
-/* The interior point method tells its cost to nobody but its reader: how many entries its factor
-   has, and then a line for each time that it is computed anew. */
+/* The interior point method tells its cost in printed lines alone: the entries of its factor, then
+   a line for each time that it is computed again. */
 static void listen (job *j, const char *line) {
   static const char factor[] = "Matrix L has ";
   if (strncmp (line, factor, sizeof factor - 1) == 0)

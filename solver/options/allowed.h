@@ -8,7 +8,7 @@
 
 typedef struct allowed {
   sections_mode sections;
-  int64_t section_parts; /* SECTIONS_FIXED: so many */
+  int64_t section_parts; /* of SECTIONS_FIXED */
   sections_orders section_orders;
   recompute_mode recompute;
   order_mode order;

@@ -33,7 +33,7 @@ void lane_begin (lane *x, void (*work) (void *context), void *context);
 bool lane_has_ended (const lane *x);
 /* Waits for a moment; false: it goes on. */
 bool lane_look (lane *x);
-/* Its work is to end; whoever begins several calls them all off before he waits for one. */
+/* Its work is to end. A caller with several lanes calls all of them off before it waits for one. */
 void lane_call_off (lane *x);
 /* Waits for the work, or does it. */
 void lane_wait (lane *x);

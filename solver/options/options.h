@@ -49,15 +49,15 @@ typedef struct solve_options {
       void *context); /* asked between candidates, and in the linear solver; NULL: never */
   void *stop_context;
   sections_mode sections;
-  int64_t section_parts; /* SECTIONS_FIXED: so many */
+  int64_t section_parts; /* of SECTIONS_FIXED */
   sections_orders section_orders;
   recompute_mode recompute;
   order_mode order;
-  const char *trace_digest; /* all TRACE_DIGEST bytes, if they are known already; or NULL */
-  int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
-                               0: the first that was met */
-  bool same_places;         /* every stay of a part on the same granules */
-  places_mode placement;    /* not looked at with same_places */
+  const char *trace_digest;    /* all TRACE_DIGEST bytes, if they are known already; or NULL */
+  int32_t noise_percent;       /* of equally fast plans, take the one that suffers least when op
+                                  times vary by this; 0: take the first */
+  bool same_places;            /* every stay of a part on the same granules */
+  places_mode placement;       /* not looked at with same_places */
   int64_t arena_granule_bytes; /* solver/placed's own: as schedule's */
   int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
   bool by_latency;             /* likewise: as layout_request's */
@@ -106,8 +106,8 @@ int64_t solve_enough_of (const effort *e, int64_t bound_ns);
 effort solve_effort (const solve_options *o, const effort *e);
 /* Somebody wants it to end. */
 bool solve_stops (const solve_options *o);
-/* Simulated events take less time than what else is counted: so many to a tick of cuts and drops.
-   In large steps each takes longer, since nothing of them stays in the caches. */
+/* Simulated events take less time than what else is counted: this many are one tick of cuts and
+   drops. In large steps each takes longer, since nothing of them stays in the caches. */
 static inline int64_t solve_events_per_tick (int32_t n_ops) {
   return n_ops <= 2500 ? 4 : n_ops < 10000 ? 10000 / n_ops : 1;
 }
@@ -115,7 +115,7 @@ static inline int64_t solve_events_per_tick (int32_t n_ops) {
 /* How the plan bears ops that take a little more or less: what a step takes over its compute on 95
    of 100 days, in millionths, beside the fastest plan that was found. */
 typedef struct robustness {
-  int32_t percent, days, plans; /* plans: as good, so many were tried; 0: none was */
+  int32_t percent, days, plans; /* plans: how many equally fast ones were tried */
   int64_t p95_ppm, fastest_p95_ppm;
 } robustness;
 

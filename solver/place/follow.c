@@ -105,7 +105,7 @@ static int64_t piece_at (const pieces *x, int64_t i) {
   return word * WORD + WORD - 1 - __builtin_clzll (bits);
 }
 
-/* A piece begins at place i, whoever holds it. */
+/* A piece begins at place i, in each stay that holds it. */
 static void cut_at (pieces *x, int64_t i) {
   if (i >= x->count || x->begins[i / WORD] >> (i % WORD) & 1)
     return;

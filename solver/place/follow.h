@@ -14,7 +14,7 @@ void place_again (const stays *l, places *out);
 /* `next` is born on a place that `before` left: what it waits for goes into out. */
 void place_follow (const stays *l, places *out, int32_t before, int32_t next);
 
-/* Once all runs are known: each stay follows, round the step, whoever had its places last. */
+/* Once all runs are known: each stay follows, round the step, the stay that had its places last. */
 bool place_follow_all (const stays *l, const circle *c, arena *a, places *out,
                        error *err) MUST_CHECK;
 

@@ -32,7 +32,7 @@ bool free_lists_make (int32_t count, arena *a, free_lists *out, error *err) MUST
 int32_t free_lists_from (const free_lists *x, int32_t h);
 int32_t free_lists_until (const free_lists *x, int32_t h);
 bool free_lists_give (free_lists *x, int32_t h, free_run run, arena *a, error *err) MUST_CHECK;
-/* Takes a run off the oldest, of at most so many; there must be one. */
+/* Takes a run of at most `most` off the oldest; there must be one. */
 free_run free_lists_take (free_lists *x, int32_t h, int32_t most);
 
 #endif

@@ -56,7 +56,7 @@ int64_t late_way_ns (const late_stays *s, int32_t i) {
                      s->start.at_ns + s->l->start_ns[s->l->at[i].op]);
 }
 
-/* The part of so long a way. */
+/* How much of the way an end moves. */
 static int64_t part_of (int64_t way_ns, int64_t but_ns, lateness how) {
   return how == LATE_QUARTER ? way_ns / 4
          : how == LATE_HALF  ? way_ns / 2

@@ -30,7 +30,7 @@ typedef struct late_stays {
 /* The first four are set; fills the others. */
 bool late_begin (late_stays *s, arena *a, error *err) MUST_CHECK;
 
-/* Things in an arena: all stays of one have one offset, above which each begins so many bytes. */
+/* Things in an arena: all stays of one have one offset, and each begins `low` bytes above it. */
 typedef struct late_things {
   const int32_t *thing_of;
   const int64_t *low; /* both per stay */

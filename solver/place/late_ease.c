@@ -8,7 +8,7 @@
 enum { STALL_TIMES = 16, PASSES = 3 };
 #define LONG_NS ((int64_t)1 << 40) /* sums of waits stay in their numbers */
 
-/* From here on an offset costs so much more, and so many more stays are in the way. */
+/* From `offset` on, an offset costs `cost` more, and `barred` more stays are in the way. */
 typedef struct change {
   int64_t offset, cost, barred;
 } change;

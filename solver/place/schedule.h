@@ -19,8 +19,8 @@ typedef struct wish {
      as soon as memory surely allows. in_before itself is "on demand". */
   int32_t in_not_before;
   int32_t out_turn, in_turn; /* copies of one direction go by these first, then by ops */
-  bool wait_out; /* the op behind out_after waits for the copy out */
-  bool clean;    /* no copy out: the host still holds the bytes */
+  bool wait_out;             /* the op behind out_after waits for the copy out */
+  bool clean;                /* no copy out: the host still holds the bytes */
 } wish;
 
 typedef struct schedule_options {
@@ -33,10 +33,11 @@ typedef struct schedule_options {
   bool by_release;  /* copies in: of those that could start the soonest due, not by need */
   bool auto_clean;  /* moves become clean wherever that is legal */
   bool same_places; /* every stay of a part has the same granules */
-  /* Not 0: an arena, of so many bytes or a multiple.  The device then counts in PLACEMENT_STEP. */
+  /* Not 0: an arena, whose bytes are a multiple of it.  The device then counts in PLACEMENT_STEP.
+   */
   int64_t arena_granule_bytes;
   int64_t place_ticks; /* of an arena, for the offsets of one plan; 0: no more than is tuned */
-  int64_t held_bytes;  /* copies in start only while so much is held; 0: the budget */
+  int64_t held_bytes;  /* copies in start only while less than this is held; 0: the budget */
   /* Not 0: no step that takes longer is of use, so none is placed that does by bytes alone. */
   int64_t most_ns;
   const tuning *tuning;     /* NULL: as shipped */

@@ -134,7 +134,7 @@ static int64_t op_next (const forward *f) {
   return f->running ? f->op_end_ns : f->gap_end_ns > f->now_ns ? f->gap_end_ns : NEVER_NS;
 }
 
-/* The end is looked for only where it may come before the op's: all is done anew then, and most
+/* The end is computed only where it may come before the op's: it changes with every event, and most
    copies take longer than an op. */
 static int64_t engine_end (const forward *f, const engine *e, int64_t op_ns) {
   double until_ns = (double)(op_ns - f->now_ns) + 1;

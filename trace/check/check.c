@@ -47,7 +47,7 @@ bool check_trace (const trace *t, const plan *p, error *err) {
   return trace_digest (t, digest, err) &&
          (strcmp (digest, p->trace_digest) == 0 ||
           error_at (err, ERR_infeasible, "/trace",
-                    "the plan is for the trace %.80s, this one is %s; solve it anew",
+                    "the plan is for the trace %.80s, this one is %s; solve it again",
                     p->trace_digest, digest));
 }
 

@@ -22,7 +22,7 @@ typedef struct check_unit {
   bool persistent, pinned, written;
 } check_unit;
 
-/* The end of an op or of an out, so many steps after the step of its stay. */
+/* The end of an op or of an out, `steps` steps after the step of its stay. */
 typedef struct check_end {
   bool out;
   int32_t index; /* an op, or a place in out_order */
@@ -65,9 +65,9 @@ typedef struct checker {
   int32_t *wait_outs;            /* per op: op_waits, or NO_WAIT */
   check_stay *stays;             /* one a row */
   check_handovers device, host;  /* between stays; between moves whose outs are in out_order */
-  int64_t resting_bytes;  /* on the host, beside the arena */
+  int64_t resting_bytes;         /* on the host, beside the arena */
   int32_t *last_in;       /* per such move: the move whose in is the last to read the copy, */
-  int32_t *last_in_steps; /* so many steps after the out */
+  int32_t *last_in_steps; /* how many steps after the out */
 } checker;
 
 /* Reports a broken rule at /list/index/field; index -1 and field NULL leave these out. */

@@ -15,7 +15,7 @@ typedef struct walk {
   checker *c;
   uint8_t *order; /* of event */
   int64_t count;
-  int32_t ops, outs, ins;                 /* so many have ended */
+  int32_t ops, outs, ins;                 /* how many have ended */
   int32_t *due_first;                     /* n_ops + 1: places in `due` */
   int32_t *due;                           /* places in in_order, by the op that waits for them */
   known *op_end, *out_end, *in_end;       /* of both steps */
@@ -91,7 +91,7 @@ static bool walk_on (walk *w) {
   return w->count > before;
 }
 
-/* Outs wait for ops only, so whoever hangs, an op or an in does. */
+/* Outs wait for ops only, so in every deadlock an op or an in hangs. */
 static bool is_live (walk *w) {
   checker *c = w->c;
   const plan *p = c->p;

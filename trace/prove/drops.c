@@ -78,7 +78,7 @@ static int32_t write_before (const again *g, int32_t y, int32_t k, int32_t at) {
   return at;
 }
 
-/* y, which op k reads, is of no use behind op `after`: a copy of k there needs it made anew. */
+/* y, which op k reads, is of no use behind op `after`: a copy of k there needs it recomputed. */
 static void list_dead (again *g, int32_t y, int32_t k, int32_t after) {
   const tensor *t = &g->t->tensors[y];
   const use *uses = g->u->uses + g->u->use_offset[y];

@@ -41,8 +41,8 @@ bool again_can (const again *g, int32_t x, int32_t at);
    x is not needed (due, or before it where that is the last op for form). False: that cannot be
    dropped. Counts only where it can. */
 bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int32_t end);
-/* True if the idle time behind use `at` ends only where x was said to die: whoever reads x to make
-   others again may keep it longer, so it is due at the last op. */
+/* True if the idle time behind use `at` ends only where x was said to die: a plan that reads x to
+   recompute others may keep it longer, so it is due at the last op. */
 bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at);
 /* Between the walks. An error where the proof does not have as many duals as there are rows. */
 bool again_number (again *g, error *err) MUST_CHECK;

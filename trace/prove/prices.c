@@ -74,10 +74,10 @@ wide price_least (prover *v, const pause *q, int32_t count, bool circle, int c) 
       copy = again;
     wide best = sum (v, bare, copy);
     if (can_keep) {
-      wide clean = sum (v, kept, price_clean (v, &q[i], c)), anew = sum (v, kept, copy);
+      wide clean = sum (v, kept, price_clean (v, &q[i], c)), copied = sum (v, kept, copy);
       best = clean < best ? clean : best;
       best = kept < best ? kept : best;
-      best = anew < best ? anew : best;
+      best = copied < best ? copied : best;
     }
     kept = best;
     can_keep = true;

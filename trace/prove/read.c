@@ -14,7 +14,7 @@ static const char *const keys[] = { "again",      "any_units",   "classes", "cyc
                                     "remake",     "sections",    "shares",  "shift",    "slots",
                                     "stall_in",   "stall_out",   "work_in", "work_out", NULL };
 
-/* A list of just so many ints. */
+/* A list of exactly n ints. */
 static bool get_list (const json *j, size_t count, int64_t low, int64_t high, int64_t *out,
                       error *err) {
   if (!json_want_array (j, err))

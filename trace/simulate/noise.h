@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Durations vary from day to day.  What a plan's orders, waits and places come to on steps whose
    ops take a little more or less than the trace says: each op's time times 1 + x, x uniform between
-   -percent and percent of one, drawn anew for each day and the same for all steps of a day. */
+   -percent and percent of one, drawn again for each day and the same for all steps of a day. */
 #ifndef FERRY_TRACE_SIMULATE_NOISE_H
 #define FERRY_TRACE_SIMULATE_NOISE_H
 

@@ -265,7 +265,7 @@ static bool ranks_fit (const gpu_host *h, const sim_job *jobs, int32_t n, const 
 
 /* ---- several jobs ---- */
 
-/* Also where a short job has run for so many steps beside a long one that it would never end. */
+/* Also true where a short job has run for so long beside a long one that it would never end. */
 static bool all_ran (const sim_run *r, void *context) {
   const int64_t *most_events = context;
   if (r->events > *most_events)

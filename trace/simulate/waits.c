@@ -12,7 +12,7 @@ typedef struct reading {
   int32_t *out_place, *in_place; /* per move */
 } reading;
 
-/* An item `count` of a queue of n, in the numbers of "so many have ended": 1 is this step's first,
+/* An item `count` of a queue of n, counted as "`count` have ended": 1 is this step's first,
    0 the last step's last. */
 static int32_t item_of (int64_t count, int32_t n, int64_t *steps_back) {
   int64_t at = count - 1;

@@ -33,7 +33,7 @@ bool demands_make (const plan *p, int32_t n_ops, arena *a, demands *out, error *
 /* How many there are, and which. */
 int32_t demands_of (const demands *d, walk_queue queue, int32_t position,
                     walk_wait out[WALK_MOST_DEMANDS]);
-/* A wait as a count: so many items of its queue have ended, relative to the step. */
+/* A wait as a count: how many items of its queue must have ended, relative to the step. */
 int64_t demands_count (const demands *d, const walk_wait *w);
 
 #endif

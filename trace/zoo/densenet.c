@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* DenseNet: every layer reads what all before it in its block have made, joined anew each time. */
+/* DenseNet: every layer reads what all before it in its block have made, joined again each time. */
 #include "trace/zoo/families.h"
 
 enum { GROWTH = 32, BOTTLENECK = 4 };

@@ -13,7 +13,7 @@ typedef struct part {
   bool turned; /* a product reads it transposed */
 } part;
 
-/* Everything that forward and backward share, derived anew from the node's attention shape. */
+/* Everything that forward and backward share, derived from the node's attention shape. */
 typedef struct layout {
   part q, k, v, scores, y;
 } layout;

@@ -102,7 +102,7 @@ typedef struct kineto_shapes {
 
 bool kineto_read_dims (stream *s, kineto_shapes *out) MUST_CHECK;
 bool kineto_read_types (stream *s, kineto_shapes *out) MUST_CHECK;
-/* Appends the inputs of the op, of so many bytes as a caching allocator gives. */
+/* Appends the inputs of the op, with the bytes that a caching allocator gives them. */
 bool kineto_keep_shapes (import_job *job, kineto *k, int64_t *room, const kineto_shapes *from,
                          slice name, kineto_op *o) MUST_CHECK;
 /* The members `deviceProperties` and `distributedInfo` of the file. */
@@ -218,12 +218,12 @@ int64_t kineto_peak_bytes (const kineto_peak *peak);
 /* Sums over the events of a window. */
 void kineto_sum (const kineto *k, int32_t device, kineto_window window, kineto_peak *out);
 
-/* The smallest tensor, padded to 512 bytes, for which the allocator may have taken a block of so
-   many. */
+/* The smallest tensor, padded to 512 bytes, for which the allocator may have taken such a
+   block. */
 int64_t kineto_least_held (int64_t block_bytes);
 
-/* How the allocator of a file was set: rounding up to one of so many steps between powers of two (0:
-   none), blocks of more than 20 MiB left whole. */
+/* How the allocator of a file was set: rounding up to one of `divisions` steps between powers of
+   two (0: none), blocks of more than 20 MiB left whole. */
 typedef struct kineto_slack {
   int64_t divisions;
   bool unsplit;
@@ -242,8 +242,8 @@ typedef struct kineto_detail {
   const char *line;
 } kineto_detail;
 
-/* The allocs of the iteration among those of the snapshot, by their sizes in order; one row a memory
-   event.  NULL without an error where they are not there. */
+/* The allocs of the iteration among those of the snapshot, by their sizes in order; one row a
+   memory event.  NULL without an error where they are not there. */
 kineto_detail *kineto_match_snapshot (import_job *job, const kineto *k, const kineto_iteration *it,
                                       const import_text *snapshot);
 
@@ -259,9 +259,7 @@ typedef struct kineto_readers kineto_readers;
 
 kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kineto_iteration *it,
                                     const kineto_blocks *blocks) MUST_CHECK;
-/* A block of so many bytes that is born at one run and dies at another; alloc is its
- * event.
- */
+/* A block of `bytes` that is born at one run and dies at another; alloc is its event. */
 kineto_spell kineto_readers_of (const kineto_readers *r, const kineto_memory *alloc, int64_t bytes,
                                 int32_t birth, int32_t death);
 

@@ -58,18 +58,30 @@ static bool lists_inputs (const kineto *k, const kineto_op *o) {
 
 /* Calls that hand on a part of their input, or more than it by repeating it. */
 static bool is_part (slice name) {
-  static const char *const names[] = { "aten::slice",        "aten::select",
-                                       "aten::split",        "aten::chunk",
-                                       "aten::narrow",       "aten::unbind",
-                                       "aten::expand",       "aten::unfold",
-                                       "aten::diagonal",     "aten::split_with_sizes",
-                                       "aten::broadcast_to", "aten::expand_as",
-                                       "aten::tensor_split", "aten::real",
-                                       "aten::imag",         "aten::view_as_real",
-                                       "aten::movedim",      "aten::unsafe_split",
-                                       "aten::unsafe_chunk", "aten::hsplit",
-                                       "aten::vsplit",       "aten::set_",
-                                       "aten::detach_",      "aten::as_strided_",
+  static const char *const names[] = { "aten::slice",
+                                       "aten::select",
+                                       "aten::split",
+                                       "aten::chunk",
+                                       "aten::narrow",
+                                       "aten::unbind",
+                                       "aten::expand",
+                                       "aten::unfold",
+                                       "aten::diagonal",
+                                       "aten::split_with_sizes",
+                                       "aten::broadcast_to",
+                                       "aten::expand_as",
+                                       "aten::tensor_split",
+                                       "aten::real",
+                                       "aten::imag",
+                                       "aten::view_as_real",
+                                       "aten::movedim",
+                                       "aten::unsafe_split",
+                                       "aten::unsafe_chunk",
+                                       "aten::hsplit",
+                                       "aten::vsplit",
+                                       "aten::set_",
+                                       "aten::detach_",
+                                       "aten::as_strided_",
                                        "aten::unsafe_split_with_sizes" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (slice_is (name, names[i]))
@@ -292,7 +304,7 @@ static void look (const reader *rows, int32_t n, int64_t bytes, search *s) {
   s->view |= rows[first].view;
 }
 
-/* Rows of all inputs that a block of so many bytes may be. */
+/* Rows of all inputs that a block of `bytes` may be. */
 static void look_sized (const kineto_readers *r, int64_t bytes, search *s) {
   int64_t least = kineto_least_slack (r->slack, bytes);
   look (r->sized, r->n_sized, bytes, s);

@@ -17,8 +17,8 @@ int64_t kineto_least_held (int64_t block_bytes) {
   return block_bytes <= large ? block_bytes : least > large ? least : large + 1;
 }
 
-/* The largest size below `bytes` that is not rounded up: a power of two and so many equal steps to
-   the next. */
+/* The largest size below `bytes` that is not rounded up: a power of two, or one of the
+   equal steps to the next. */
 static int64_t below (int64_t bytes, int64_t divisions) {
   int64_t power = 1;
   while (2 * power < bytes)
@@ -44,7 +44,7 @@ static int by_value (const void *a, const void *b) {
   return *x < *y ? -1 : *x > *y;
 }
 
-/* The smallest block of at least so many bytes; 0: none. */
+/* The smallest block of at least `bytes`; 0: none. */
 static int64_t block_of (const int64_t *blocks, int32_t n, int64_t bytes) {
   int32_t low = 0, high = n;
   while (low < high) {
