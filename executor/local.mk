@@ -195,6 +195,7 @@ CLEANFILES += $(PTX)
 noinst_LIBRARIES += libemu.a
 libemu_a_SOURCES = \
   executor/emu/alloc.c \
+  executor/emu/capture.c \
   executor/emu/code.c \
   executor/emu/command.c \
   executor/emu/context.c \
@@ -204,7 +205,10 @@ libemu_a_SOURCES = \
   executor/emu/emu.h \
   executor/emu/errors.def \
   executor/emu/event.c \
+  executor/emu/exec.c \
   executor/emu/execute.c \
+  executor/emu/graph.c \
+  executor/emu/graph.h \
   executor/emu/host.c \
   executor/emu/machine.c \
   executor/emu/memory.c \

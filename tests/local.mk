@@ -130,6 +130,7 @@ check_PROGRAMS = \
   tests/test_driver \
   tests/test_dtr \
   tests/test_emu_clock \
+  tests/test_emu_graph \
   tests/test_emu_memory \
   tests/test_emu_order \
   tests/test_emu_race \

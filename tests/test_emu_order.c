@@ -278,7 +278,7 @@ START_TEST (entry_points_are_found_by_name_in_both_abis) {
   OK (d->get_proc_address ("cuMemGetInfo", &p, 3010, 0, &status));
   ck_assert_uint_eq (status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
   ck_assert_ptr_null (p);
-  OK (d->get_proc_address ("cuGraphLaunch", &p, 13000, 0, &status));
+  OK (d->get_proc_address ("cuGreenCtxCreate", &p, 13000, 0, &status));
   ck_assert_uint_eq (status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
   CUresult (*old) (const char *, void **, int, uint64_t);
   OK (d->get_proc_address ("cuGetProcAddress", (void **)&old, 11030, 0, &status));

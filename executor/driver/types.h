@@ -16,6 +16,8 @@ typedef unsigned int CUmemAllocationGranularity_flags, CUstreamCaptureStatus;
 typedef unsigned int CUdriverProcAddressQueryResult, CUjit_option, CUlibraryOption;
 typedef unsigned int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle;
 typedef unsigned int CUtensorMapL2promotion, CUtensorMapFloatOOBfill;
+typedef unsigned int CUgraphNodeType, CUstreamCaptureMode, CUgraphInstantiateResult;
+typedef unsigned int CUgraphExecUpdateResult;
 
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
@@ -28,6 +30,10 @@ typedef struct CUkern_st *CUkernel;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphEdgeData_st CUgraphEdgeData;
 
 typedef void (*CUhostFn) (void *user);
 typedef void (*CUstreamCallback) (CUstream stream, CUresult status, void *user);
@@ -98,6 +104,46 @@ typedef struct CUlaunchConfig {
   CUlaunchAttribute *attrs;
   unsigned int numAttrs;
 } CUlaunchConfig;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_v1 {
+  CUfunction func;
+  unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  void **kernelParams, **extra;
+} CUDA_KERNEL_NODE_PARAMS_v1;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS { /* begins as the older one */
+  CUfunction func;
+  unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  void **kernelParams, **extra;
+  CUkernel kern; /* counts if func is NULL */
+  CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS {
+  CUdeviceptr dst;
+  size_t pitch;
+  unsigned int value, elementSize;
+  size_t width, height; /* in elements, and rows */
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct CUDA_HOST_NODE_PARAMS {
+  CUhostFn fn;
+  void *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS {
+  uint64_t flags;
+  CUstream hUploadStream;
+  CUgraphNode hErrNode_out;
+  CUgraphInstantiateResult result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct CUgraphExecUpdateResultInfo {
+  CUgraphExecUpdateResult result;
+  CUgraphNode errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
 
 typedef struct CUtensorMap {
   _Alignas(64) uint64_t opaque[16];

@@ -43,7 +43,7 @@ void memory_allocation_drop (machine *m, uint64_t at) {
 
 CUresult cuMemAlloc_v2 (CUdeviceptr *out, size_t bytes) {
   CUresult refused;
-  machine *m = machine_enter (true, &refused);
+  machine *m = machine_enter_uncaptured (&refused);
   if (m == NULL)
     return refused;
   if (out == NULL || bytes == 0)
@@ -68,12 +68,14 @@ CUresult memory_finish_all (machine *m) {
    on it. */
 CUresult cuMemFree_v2 (CUdeviceptr at) {
   CUresult refused;
-  machine *m = machine_enter (true, &refused);
+  machine *m = machine_enter_uncaptured (&refused);
   if (m == NULL)
     return refused;
   range *r = memory_range (m, at);
   if (r == NULL || r->at != at || (r->kind != RANGE_ALLOC && r->kind != RANGE_ASYNC) || r->freed)
     return machine_leave (m, at == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+  if (capture_keeps (m, at))
+    return machine_leave (m, CUDA_SUCCESS);
   if (!machine_host_touches (m, at, r->bytes, true, "free"))
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
   CUresult done = memory_finish_all (m);

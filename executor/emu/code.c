@@ -219,11 +219,10 @@ static bool copy_params (const kernel *k, char *to, void **params, void **extra)
   return true;
 }
 
-static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void **params,
-                        void **extra) {
+CUresult kernel_command (machine *m, stream *s, const CUlaunchConfig *l, CUfunction f,
+                         void **params, void **extra, command **out) {
   const kernel *k = kernel_of (m, f);
-  stream *s = stream_of (m, l->hStream);
-  if (k == NULL || s == NULL)
+  if (k == NULL)
     return CUDA_ERROR_INVALID_HANDLE;
   uint64_t threads = (uint64_t)l->blockDimX * l->blockDimY * l->blockDimZ;
   if (l->gridDimX == 0 || l->gridDimY == 0 || l->gridDimZ == 0 || threads == 0 || threads > 1024)
@@ -252,7 +251,17 @@ static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void 
     command_drop (m, c);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  return command_issue (m, c);
+  *out = c;
+  return CUDA_SUCCESS;
+}
+
+static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void **params,
+                        void **extra) {
+  stream *s = stream_of (m, l->hStream);
+  command *c = NULL;
+  CUresult r =
+      s == NULL ? CUDA_ERROR_INVALID_HANDLE : kernel_command (m, s, l, f, params, extra, &c);
+  return r == CUDA_SUCCESS ? command_issue (m, c) : r;
 }
 
 CUresult cuLaunchKernelEx (const CUlaunchConfig *l, CUfunction f, void **params, void **extra) {

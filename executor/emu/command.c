@@ -61,6 +61,10 @@ static int64_t call_ns (const machine *m, command_kind kind) {
 
 command *command_new (machine *m, stream *s, command_kind kind) {
   machine_spend (m, call_ns (m, kind));
+  return command_take (m, s, kind);
+}
+
+command *command_take (machine *m, stream *s, command_kind kind) {
   if (m->spare == NULL && !more_commands (m))
     return NULL;
   command *c = m->spare;
@@ -89,6 +93,34 @@ bool command_touch (command *c, const touch *t) {
   }
   c->touches[c->n_touches++] = *t;
   return true;
+}
+
+static bool again_params (command *c, const command *of) {
+  size_t bytes = (size_t)of->as.run.kernel->param_bytes;
+  c->as.run.params = bytes <= FEW_PARAM_BYTES ? c->as.run.few_params : malloc (bytes);
+  c->as.run.launch.params = c->as.run.params;
+  if (c->as.run.params != NULL && bytes > 0)
+    memcpy (c->as.run.params, of->as.run.params, bytes);
+  return c->as.run.params != NULL;
+}
+
+command *command_again (machine *m, stream *s, const command *of) {
+  command *c = command_take (m, s, (command_kind)of->kind);
+  if (c == NULL)
+    return NULL;
+  c->direction = of->direction;
+  c->as = of->as;
+  bool good = true;
+  if (of->kind == COMMAND_KERNEL)
+    good = again_params (c, of);
+  if (of->kind == COMMAND_COPY && of->as.copy.staged != NULL)
+    good = copy_stage (c);
+  for (int32_t i = 0; good && i < of->n_touches; i++)
+    good = command_touch (c, &of->touches[i]);
+  if (good)
+    return c;
+  command_drop (m, c);
+  return NULL;
 }
 
 static void queue (machine *m, stream *s, command *c) {
@@ -182,6 +214,12 @@ static bool watch (machine *m, command *c) {
 }
 
 CUresult command_issue (machine *m, command *c) {
+  if (c->stream->capture != NULL)
+    return capture_take (m, c);
+  if (capture_is_implicit (m, c->stream)) {
+    command_drop (m, c);
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
   if (!join_legacy (m, c->stream)) {
     command_drop (m, c);
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -158,5 +158,7 @@ CUresult cuCtxSynchronize (void) {
   machine *m = machine_enter (true, &refused);
   if (m == NULL)
     return refused;
+  if (capture_any (m, true))
+    return machine_leave (m, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   return machine_leave (m, finish_all (m));
 }

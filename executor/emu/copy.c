@@ -36,7 +36,7 @@ static bool touch_rows (const machine *m, command *c, uint64_t at, bool writes) 
   return good;
 }
 
-static bool stage (command *c) {
+bool copy_stage (command *c) {
   const box *b = &c->as.copy.box;
   const char *from = (const char *)(uintptr_t)c->as.copy.from;
   char *to = c->as.copy.staged = malloc ((size_t)c->as.copy.bytes);
@@ -55,7 +55,7 @@ static command *copy_command (machine *m, stream *s, const copying *w) {
   c->as.copy.from = w->from;
   c->as.copy.box = w->box.rows > 0 ? w->box : (box){ w->bytes, 1, 1, 0, 0, 0, 0 };
   c->as.copy.bytes = c->as.copy.box.width * c->as.copy.box.rows * c->as.copy.box.planes;
-  bool good = is_known (m, w->from) ? touch_rows (m, c, w->from, false) : stage (c);
+  bool good = is_known (m, w->from) ? touch_rows (m, c, w->from, false) : copy_stage (c);
   if (good && is_known (m, w->to))
     good = touch_rows (m, c, w->to, true);
   if (good)
@@ -64,14 +64,17 @@ static command *copy_command (machine *m, stream *s, const copying *w) {
   return NULL;
 }
 
+static bool is_sound (const machine *m, const copying *w) {
+  return w->bytes >= 0 && w->to != 0 && w->from != 0 && (!w->to_device || is_known (m, w->to)) &&
+         (!w->from_device || is_known (m, w->from));
+}
+
 static CUresult copy (machine *m, stream *s, const copying *w) {
   if (s == NULL)
     return CUDA_ERROR_INVALID_HANDLE;
   if (w->bytes == 0)
     return CUDA_SUCCESS;
-  if (w->bytes < 0 || w->to == 0 || w->from == 0 ||
-      (w->to_device && !memory_is_device (m, w->to) && !memory_is_pinned (m, w->to)) ||
-      (w->from_device && !memory_is_device (m, w->from) && !memory_is_pinned (m, w->from)))
+  if (!is_sound (m, w))
     return CUDA_ERROR_INVALID_VALUE;
   bool to_pageable = !is_known (m, w->to);
   command *c = copy_command (m, s, w);
@@ -82,7 +85,7 @@ static CUresult copy (machine *m, stream *s, const copying *w) {
   bool staged = c->as.copy.staged != NULL;
   /* Into pageable memory the call returns when the bytes are there; from it, once they are staged.
    */
-  if (r == CUDA_SUCCESS && ((w->waits && !staged) || to_pageable))
+  if (r == CUDA_SUCCESS && s->capture == NULL && ((w->waits && !staged) || to_pageable))
     r = stream_finish (m, s);
   command_drop (m, c);
   return r;
@@ -169,23 +172,41 @@ static bool is_box (const CUDA_MEMCPY3D *c) {
           (c->srcHeight >= c->Height + c->srcY && c->dstHeight >= c->Height + c->dstY));
 }
 
-static CUresult copy_box (const CUDA_MEMCPY3D *c, CUstream on, bool waits) {
+/* The copy that it describes; false: that is not sound. */
+static bool read_box (const CUDA_MEMCPY3D *c, copying *w) {
   if (c == NULL || !is_box (c))
-    return CUDA_ERROR_INVALID_VALUE;
+    return false;
   bool any = c->Height > 0 && c->Depth > 0;
-  copying w = { .to = first_of (c->dstMemoryType, c->dstHost, c->dstDevice),
-                .from = first_of (c->srcMemoryType, c->srcHost, c->srcDevice),
-                .bytes = any ? (int64_t)c->WidthInBytes : 0,
-                .waits = waits,
-                .box = { (int64_t)c->WidthInBytes, (int64_t)c->Height, (int64_t)c->Depth,
-                         (int64_t)c->dstPitch, (int64_t)c->srcPitch,
-                         (int64_t)(c->dstPitch * c->dstHeight),
-                         (int64_t)(c->srcPitch * c->srcHeight) } };
-  if (w.to == 0 || w.from == 0)
+  *w = (copying){ .to = first_of (c->dstMemoryType, c->dstHost, c->dstDevice),
+                  .from = first_of (c->srcMemoryType, c->srcHost, c->srcDevice),
+                  .bytes = any ? (int64_t)c->WidthInBytes : 0,
+                  .box = { (int64_t)c->WidthInBytes, (int64_t)c->Height, (int64_t)c->Depth,
+                           (int64_t)c->dstPitch, (int64_t)c->srcPitch,
+                           (int64_t)(c->dstPitch * c->dstHeight),
+                           (int64_t)(c->srcPitch * c->srcHeight) } };
+  if (w->to == 0 || w->from == 0)
+    return false;
+  w->to += (c->dstZ * c->dstHeight + c->dstY) * c->dstPitch + c->dstXInBytes;
+  w->from += (c->srcZ * c->srcHeight + c->srcY) * c->srcPitch + c->srcXInBytes;
+  return true;
+}
+
+static CUresult copy_box (const CUDA_MEMCPY3D *c, CUstream on, bool waits) {
+  copying w;
+  if (!read_box (c, &w))
     return CUDA_ERROR_INVALID_VALUE;
-  w.to += (c->dstZ * c->dstHeight + c->dstY) * c->dstPitch + c->dstXInBytes;
-  w.from += (c->srcZ * c->srcHeight + c->srcY) * c->srcPitch + c->srcXInBytes;
+  w.waits = waits;
   return copy_call (w, on, true);
+}
+
+CUresult box_command (machine *m, stream *s, const CUDA_MEMCPY3D *p, command **out) {
+  copying w;
+  if (!read_box (p, &w) || w.bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  w.to_device = memory_is_device (m, w.to);
+  w.from_device = memory_is_device (m, w.from);
+  *out = copy_command (m, s, &w);
+  return *out == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 /* One plane. */
@@ -232,6 +253,24 @@ CUresult cuMemcpy3DAsync_v2 (const CUDA_MEMCPY3D *c, CUstream on) {
 
 /* ---- fills ---- */
 
+CUresult set_command (machine *m, stream *s, uint64_t to, uint32_t value, size_t count, int width,
+                      command **out) {
+  if (!is_known (m, to) || to % (uint64_t)width != 0 || count == 0 || count > (size_t)1 << 53)
+    return CUDA_ERROR_INVALID_VALUE;
+  command *c = command_new (m, s, COMMAND_SET);
+  if (c == NULL || !add_touch (m, c, to, (int64_t)count * width, true)) {
+    if (c != NULL)
+      command_drop (m, c);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  c->as.set.to = to;
+  c->as.set.count = (int64_t)count;
+  c->as.set.value = value;
+  c->as.set.width = width;
+  *out = c;
+  return CUDA_SUCCESS;
+}
+
 static CUresult set (uint64_t to, uint32_t value, size_t count, int width, CUstream on,
                      bool waits) {
   CUresult refused;
@@ -243,19 +282,10 @@ static CUresult set (uint64_t to, uint32_t value, size_t count, int width, CUstr
     return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
   if (count == 0)
     return machine_leave (m, CUDA_SUCCESS);
-  if (!is_known (m, to) || to % (uint64_t)width != 0 || count > (size_t)1 << 53)
-    return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
-  command *c = command_new (m, s, COMMAND_SET);
-  if (c == NULL || !add_touch (m, c, to, (int64_t)count * width, true)) {
-    if (c != NULL)
-      command_drop (m, c);
-    return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
-  }
-  c->as.set.to = to;
-  c->as.set.count = (int64_t)count;
-  c->as.set.value = value;
-  c->as.set.width = width;
-  CUresult r = command_issue (m, c);
+  command *c = NULL;
+  CUresult r = set_command (m, s, to, value, count, width, &c);
+  if (r == CUDA_SUCCESS)
+    r = command_issue (m, c);
   if (r == CUDA_SUCCESS && waits)
     r = stream_finish (m, s);
   return machine_leave (m, r);

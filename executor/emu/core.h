@@ -113,12 +113,18 @@ struct stream {
   race_clock *seen;
   pthread_t thread; /* real clock */
   bool has_thread;
+  struct capture *capture; /* its work becomes nodes, the next behind these; NULL: it runs */
+  struct node **tips;
+  int32_t n_tips;
 };
 
 typedef struct event {
   command *recorded; /* NULL: never */
   uint32_t generation;
   bool live, timed;
+  uint64_t captured; /* its last record is in this capture, behind these nodes; 0: it is not */
+  struct node **tips;
+  int32_t n_tips;
 } event;
 
 typedef struct handle {
@@ -206,6 +212,7 @@ typedef struct machine {
   int pool_reuse[3];
   race_state *races;
   uint64_t tag; /* of pinned memory that calls name */
+  struct graphs *graphs;
 } machine;
 
 /* machine.c */
@@ -213,6 +220,8 @@ typedef struct machine {
 machine *machine_enter (bool needs_context, CUresult *refused);
 /* A call about device `d`; `there`: the places for its answers are. */
 CUresult machine_device (CUdevice d, bool there);
+/* For a call that a driver forbids while a stream is captured: it ends the capture. */
+machine *machine_enter_uncaptured (CUresult *refused);
 machine *machine_enter_stuck (void); /* even where an error stays; NULL: no machine */
 bool machine_is (const machine *m);  /* the one of this process */
 CUresult machine_leave (machine *m, CUresult result);
@@ -274,9 +283,13 @@ void memory_free_now (machine *m, uint64_t at); /* for cuMemFreeAsync */
 /* stream.c */
 stream *stream_of (machine *m, CUstream handle); /* NULL: there is no such stream */
 stream *stream_add (machine *m, unsigned int flags);
+void stream_remove (machine *m, stream *s); /* once its work is done */
 
 /* command.c */
 command *command_new (machine *m, stream *s, command_kind kind);
+command *command_take (machine *m, stream *s, command_kind kind); /* the host's call costs nothing */
+/* The same once more; pageable memory is staged as it is now. */
+command *command_again (machine *m, stream *s, const command *of);
 /* Its reads and writes, for the mapping check and the race checker. false: no memory. */
 bool command_touch (command *c, const touch *t);
 /* Queued, with what the legacy stream's rule adds; the race checker sees it now. */
@@ -290,6 +303,35 @@ void command_done (machine *m, command *c); /* the head of its stream: taken off
    never end. */
 bool command_asked (machine *m, const command *c);
 CUresult command_host_sees (machine *m, const race_clock *seen); /* the calling thread is behind */
+
+/* code.c, copy.c: the command of a call's parameters, to be issued or kept */
+CUresult kernel_command (machine *m, stream *s, const CUlaunchConfig *l, CUfunction f,
+                         void **params, void **extra, command **out);
+CUresult box_command (machine *m, stream *s, const CUDA_MEMCPY3D *p, command **out);
+CUresult set_command (machine *m, stream *s, uint64_t to, uint32_t value, size_t count, int width,
+                      command **out);
+bool copy_stage (command *c); /* pageable memory that it reads. false: no memory */
+
+/* event.c */
+event *event_of (machine *m, CUevent handle); /* NULL: there is none */
+CUresult event_record_on (machine *m, CUevent handle, stream *s);
+CUresult event_wait_on (machine *m, CUevent handle, stream *s);
+
+/* capture.c, for a stream that is captured */
+CUresult capture_take (machine *m, command *c); /* in place of its issue */
+CUresult capture_allocation (machine *m, stream *s, uint64_t at);
+CUresult capture_free (machine *m, stream *s, uint64_t at);
+CUresult capture_record (machine *m, stream *s, event *e);
+CUresult capture_wait (machine *m, stream *s, const event *e); /* or for an event that is */
+bool capture_keeps (const machine *m, uint64_t at); /* a graph does, when the program frees it */
+bool capture_forbids (const machine *m);
+bool capture_any (const machine *m, bool end);
+bool capture_is_implicit (const machine *m, const stream *s);
+
+/* exec.c */
+bool graphs_exec_keeps (const machine *m, uint64_t at);
+bool graphs_start (machine *m);
+void graphs_stop (machine *m);
 
 /* execute.c: what a command does, without the time it takes */
 bool execute_prepare (void); /* catches bad addresses from here on */

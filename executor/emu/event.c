@@ -8,7 +8,7 @@
 EXPORT CUresult emuEventTime (CUevent event, int64_t *ns);
 EXPORT CUresult emuOrdered (CUevent first, CUevent then, int *yes);
 
-static event *event_of (machine *m, CUevent handle) {
+event *event_of (machine *m, CUevent handle) {
   uint64_t bits = (uintptr_t)handle;
   uint32_t index = (uint32_t)bits - 1;
   if (handle == NULL || index >= (uint32_t)m->n_events)
@@ -49,6 +49,7 @@ CUresult cuEventCreate (CUevent *out, unsigned int flags) {
   e->live = true;
   e->timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
   e->recorded = NULL;
+  e->captured = 0;
   *out = (CUevent)(uintptr_t)((uint64_t)e->generation << 32 | (uint32_t)(i + 1));
   return machine_leave (m, CUDA_SUCCESS);
 }
@@ -64,6 +65,9 @@ CUresult cuEventDestroy_v2 (CUevent handle) {
     command_drop (m, e->recorded);
   e->recorded = NULL;
   e->live = false;
+  free (e->tips);
+  e->tips = NULL;
+  e->n_tips = 0;
   return machine_leave (m, CUDA_SUCCESS);
 }
 
@@ -79,6 +83,45 @@ static machine *enter_event (CUevent handle, event **e, CUresult *refused) {
   return NULL;
 }
 
+static CUresult record (machine *m, event *e, stream *s) {
+  if (s->capture != NULL)
+    return capture_record (m, s, e);
+  command *c = command_new (m, s, COMMAND_RECORD);
+  if (c == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  command_hold (c);
+  if (e->recorded != NULL)
+    command_drop (m, e->recorded);
+  e->recorded = c;
+  e->captured = 0;
+  return command_issue (m, c);
+}
+
+static CUresult await (machine *m, const event *e, stream *s) {
+  if (s->capture != NULL || e->captured != 0)
+    return capture_wait (m, s, e);
+  machine_spend (m, m->config.event_ns / 2);
+  if (e->recorded == NULL)
+    return CUDA_SUCCESS;
+  command *c = command_new (m, s, COMMAND_WAIT);
+  if (c == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  c->as.target = e->recorded;
+  command_hold (e->recorded);
+  return command_issue (m, c);
+}
+
+/* A destroyed one is nobody's wait. */
+CUresult event_record_on (machine *m, CUevent handle, stream *s) {
+  event *e = event_of (m, handle);
+  return e == NULL ? CUDA_SUCCESS : record (m, e, s);
+}
+
+CUresult event_wait_on (machine *m, CUevent handle, stream *s) {
+  const event *e = event_of (m, handle);
+  return e == NULL ? CUDA_SUCCESS : await (m, e, s);
+}
+
 CUresult cuEventRecord (CUevent handle, CUstream on) {
   CUresult refused;
   event *e;
@@ -86,14 +129,7 @@ CUresult cuEventRecord (CUevent handle, CUstream on) {
   if (m == NULL)
     return refused;
   stream *s = stream_of (m, on);
-  command *c = s == NULL ? NULL : command_new (m, s, COMMAND_RECORD);
-  if (c == NULL)
-    return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_OUT_OF_MEMORY);
-  command_hold (c);
-  if (e->recorded != NULL)
-    command_drop (m, e->recorded);
-  e->recorded = c;
-  return machine_leave (m, command_issue (m, c));
+  return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : record (m, e, s));
 }
 
 CUresult cuStreamWaitEvent (CUstream handle, CUevent awaited, unsigned int flags) {
@@ -105,21 +141,26 @@ CUresult cuStreamWaitEvent (CUstream handle, CUevent awaited, unsigned int flags
   stream *s = stream_of (m, handle);
   if (s == NULL || flags > 1)
     return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE);
-  machine_spend (m, m->config.event_ns / 2);
-  if (e->recorded == NULL)
-    return machine_leave (m, CUDA_SUCCESS);
-  command *c = command_new (m, s, COMMAND_WAIT);
-  if (c == NULL)
-    return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
-  c->as.target = e->recorded;
-  command_hold (e->recorded);
-  return machine_leave (m, command_issue (m, c));
+  return machine_leave (m, await (m, e, s));
+}
+
+/* Enters for a question to the host about an event, which a capture forbids. */
+static machine *enter_asked (CUevent handle, event **e, CUresult *refused) {
+  machine *m = machine_enter_uncaptured (refused);
+  if (m == NULL)
+    return NULL;
+  *e = event_of (m, handle);
+  if (*e != NULL && (*e)->captured == 0)
+    return m;
+  *refused = *e == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_CAPTURED_EVENT;
+  machine_leave (m, CUDA_SUCCESS);
+  return NULL;
 }
 
 CUresult cuEventQuery (CUevent handle) {
   CUresult refused;
   event *e;
-  machine *m = enter_event (handle, &e, &refused);
+  machine *m = enter_asked (handle, &e, &refused);
   if (m == NULL)
     return refused;
   if (!command_asked (m, e->recorded))
@@ -133,7 +174,7 @@ CUresult cuEventQuery (CUevent handle) {
 CUresult cuEventSynchronize (CUevent handle) {
   CUresult refused;
   event *e;
-  machine *m = enter_event (handle, &e, &refused);
+  machine *m = enter_asked (handle, &e, &refused);
   if (m == NULL)
     return refused;
   command *c = e->recorded;

@@ -37,6 +37,7 @@ static void machine_free (machine *m) {
   for (int32_t i = 0; i < m->n_streams; i++)
     if (m->streams[i]->has_thread)
       pthread_join (m->streams[i]->thread, NULL);
+  graphs_stop (m);
   for (int32_t i = 0; i < m->n_streams; i++) {
     stream *s = m->streams[i];
     while (s->head != NULL)
@@ -44,11 +45,14 @@ static void machine_free (machine *m) {
     if (s->last != NULL)
       command_drop (m, s->last);
     race_clock_free (s->seen);
+    free (s->tips);
     free (s);
   }
-  for (int32_t i = 0; i < m->n_events; i++)
+  for (int32_t i = 0; i < m->n_events; i++) {
     if (m->events[i].recorded != NULL)
       command_drop (m, m->events[i].recorded);
+    free (m->events[i].tips);
+  }
   for (int32_t i = 0; i < m->n_hosts; i++) {
     race_clock_free (m->hosts[i]->seen);
     free (m->hosts[i]);
@@ -84,7 +88,7 @@ static machine *machine_new (const emu_config *c) {
   pthread_condattr_destroy (&a);
   m->since_ns = real_clock ();
   link_start (&m->link, c);
-  bool good = memory_start (m);
+  bool good = memory_start (m) && graphs_start (m);
   if (c->races)
     m->races = race_new ();
   if (!good || stream_add (m, CU_STREAM_DEFAULT) == NULL || (c->races && m->races == NULL) ||
@@ -155,6 +159,15 @@ machine *machine_enter (bool needs_context, CUresult *refused) {
     return m;
   if (m != NULL)
     pthread_mutex_unlock (&m->lock);
+  return NULL;
+}
+
+machine *machine_enter_uncaptured (CUresult *refused) {
+  machine *m = machine_enter (true, refused);
+  if (m == NULL || !capture_forbids (m))
+    return m;
+  *refused = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  machine_leave (m, CUDA_SUCCESS);
   return NULL;
 }
 

@@ -15,7 +15,7 @@ static CUresult pin (machine *m, range r) {
 
 CUresult cuMemHostAlloc (void **out, size_t bytes, unsigned int flags) {
   CUresult refused;
-  machine *m = machine_enter (true, &refused);
+  machine *m = machine_enter_uncaptured (&refused);
   if (m == NULL)
     return refused;
   if (out == NULL || bytes == 0 || flags > 7)

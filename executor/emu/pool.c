@@ -14,6 +14,18 @@ static command *queued_free (const stream *s) {
   return NULL;
 }
 
+/* There for all launches of the graph. */
+static CUresult allocate_captured (machine *m, stream *s, CUdeviceptr *out, size_t bytes) {
+  uint64_t at = 0;
+  CUresult r = bytes > (size_t)1 << 53 ? CUDA_ERROR_OUT_OF_MEMORY
+                                       : memory_allocate (m, (int64_t)bytes, RANGE_ALLOC, &at);
+  if (r == CUDA_SUCCESS && (r = capture_allocation (m, s, at)) != CUDA_SUCCESS)
+    memory_allocation_drop (m, at);
+  if (r == CUDA_SUCCESS)
+    *out = at;
+  return r;
+}
+
 CUresult cuMemAllocAsync (CUdeviceptr *out, size_t bytes, CUstream on) {
   CUresult refused;
   machine *m = machine_enter (true, &refused);
@@ -23,6 +35,8 @@ CUresult cuMemAllocAsync (CUdeviceptr *out, size_t bytes, CUstream on) {
   if (out == NULL || bytes == 0 || s == NULL)
     return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE);
   uint64_t at = 0;
+  if (s->capture != NULL)
+    return machine_leave (m, allocate_captured (m, s, out, bytes));
   CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
   while (bytes <= (size_t)1 << 53 &&
          (r = memory_allocate (m, (int64_t)bytes, RANGE_ASYNC, &at)) == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -67,6 +81,10 @@ CUresult cuMemFreeAsync (CUdeviceptr at, CUstream on) {
     return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
   if (r == NULL || r->at != at || (r->kind != RANGE_ASYNC && r->kind != RANGE_ALLOC) || r->freed)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
+  if (s->capture != NULL)
+    return machine_leave (m, capture_free (m, s, at));
+  if (capture_keeps (m, at))
+    return machine_leave (m, CUDA_SUCCESS);
   command *c = command_new (m, s, COMMAND_FREE);
   if (c == NULL)
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);

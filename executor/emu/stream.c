@@ -78,15 +78,7 @@ CUresult cuStreamCreate (CUstream *out, unsigned int flags) {
   return cuStreamCreateWithPriority (out, flags, 0);
 }
 
-/* Returns once the work is done: a driver returns at once and finishes it in the background, which
-   a program cannot tell but by the clock. */
-CUresult cuStreamDestroy_v2 (CUstream handle) {
-  machine *m = machine_enter_stuck ();
-  if (m == NULL)
-    return CUDA_ERROR_NOT_INITIALIZED;
-  stream *s = handle == NULL ? NULL : stream_of (m, handle);
-  if (s == NULL || s->legacy || handle == CU_STREAM_PER_THREAD)
-    return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
+void stream_remove (machine *m, stream *s) {
   if (s->last != NULL)
     (void)command_finish (m, s->last);
   s->closing = true;
@@ -106,7 +98,22 @@ CUresult cuStreamDestroy_v2 (CUstream handle) {
   if (s->last != NULL)
     command_drop (m, s->last);
   race_clock_free (s->seen);
+  free (s->tips);
   free (s);
+}
+
+/* Returns once the work is done: a driver returns at once and finishes it in the background, which
+   a program cannot tell but by the clock. */
+CUresult cuStreamDestroy_v2 (CUstream handle) {
+  machine *m = machine_enter_stuck ();
+  if (m == NULL)
+    return CUDA_ERROR_NOT_INITIALIZED;
+  stream *s = handle == NULL ? NULL : stream_of (m, handle);
+  if (s == NULL || s->legacy || handle == CU_STREAM_PER_THREAD)
+    return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
+  if (s->capture != NULL)
+    return machine_leave (m, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  stream_remove (m, s);
   return machine_leave (m, CUDA_SUCCESS);
 }
 
@@ -123,12 +130,19 @@ static machine *enter_stream (CUstream handle, stream **s, CUresult *refused) {
   return NULL;
 }
 
+/* Nobody can wait for what is only captured. */
+static bool is_captured (const machine *m, const stream *s) {
+  return s->capture != NULL ? capture_any (m, true) : capture_is_implicit (m, s);
+}
+
 CUresult cuStreamSynchronize (CUstream handle) {
   CUresult refused;
   stream *s;
   machine *m = enter_stream (handle, &s, &refused);
   if (m == NULL)
     return refused;
+  if (is_captured (m, s))
+    return machine_leave (m, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CUresult r = CUDA_SUCCESS;
   /* To wait for the legacy stream is to wait for what it would join. */
   for (int32_t i = 0; s->legacy && i < m->n_streams && r == CUDA_SUCCESS; i++)
@@ -145,6 +159,8 @@ CUresult cuStreamQuery (CUstream handle) {
   machine *m = enter_stream (handle, &s, &refused);
   if (m == NULL)
     return refused;
+  if (is_captured (m, s))
+    return machine_leave (m, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   if (!command_asked (m, s->last))
     return machine_leave (m, CUDA_ERROR_NOT_READY);
   return machine_leave (m, m->stuck != CUDA_SUCCESS ? m->stuck : command_host_sees (m, s->seen));
@@ -158,17 +174,6 @@ CUresult cuStreamGetCtx (CUstream handle, CUcontext *out) {
     return refused;
   if (out != NULL)
     *out = (CUcontext)m;
-  return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
-}
-
-CUresult cuStreamIsCapturing (CUstream handle, CUstreamCaptureStatus *out) {
-  CUresult refused;
-  stream *s;
-  machine *m = enter_stream (handle, &s, &refused);
-  if (m == NULL)
-    return refused;
-  if (out != NULL)
-    *out = CU_STREAM_CAPTURE_STATUS_NONE;
   return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
 }
 

@@ -81,7 +81,7 @@ static void handle_settle (machine *m, handle *h) {
 CUresult cuMemCreate (CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *p,
                       unsigned long long flags) {
   CUresult refused;
-  machine *m = machine_enter (true, &refused);
+  machine *m = machine_enter_uncaptured (&refused);
   if (m == NULL)
     return refused;
   if (out == NULL || bytes == 0 || bytes > (size_t)1 << 53 || !is_granular (m, bytes) ||
@@ -119,7 +119,7 @@ CUresult cuMemRelease (CUmemGenericAllocationHandle h) {
 CUresult cuMemMap (CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle h,
                    unsigned long long flags) {
   CUresult refused;
-  machine *m = machine_enter (true, &refused);
+  machine *m = machine_enter_uncaptured (&refused);
   if (m == NULL)
     return refused;
   handle *x = handle_of (m, h);
@@ -156,7 +156,7 @@ static bool are_whole (const machine *m, uint64_t at, int64_t bytes) {
 
 CUresult cuMemUnmap (CUdeviceptr at, size_t size) {
   CUresult refused;
-  machine *m = machine_enter (true, &refused);
+  machine *m = machine_enter_uncaptured (&refused);
   if (m == NULL)
     return refused;
   int64_t bytes = (int64_t)size;
@@ -176,7 +176,7 @@ CUresult cuMemUnmap (CUdeviceptr at, size_t size) {
 
 CUresult cuMemSetAccess (CUdeviceptr at, size_t size, const CUmemAccessDesc *d, size_t count) {
   CUresult refused;
-  machine *m = machine_enter (true, &refused);
+  machine *m = machine_enter_uncaptured (&refused);
   if (m == NULL)
     return refused;
   int64_t bytes = (int64_t)size;
