@@ -24,6 +24,8 @@ libcore_a_SOURCES += \
   base/order.h \
   base/parts.c \
   base/parts.h \
+  base/passing.c \
+  base/passing.h \
   base/patience.h \
   base/random.c \
   base/random.h \

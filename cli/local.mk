@@ -123,6 +123,8 @@ ferry_SOURCES = \
   cli/service/network.h \
   cli/service/serve.c \
   cli/service/token.c \
+  cli/service/waiting.c \
+  cli/service/waiting.h \
   cli/service/worker.c \
   cli/simulate.c \
   cli/solve.c \

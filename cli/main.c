@@ -55,8 +55,10 @@ static int tell (const error *err, bool verbose) {
   return error_exit_status (err->code);
 }
 
+static int program (int argc, char **argv);
+
 static int run (const cli_command *command, int argc, char **argv) {
-  call c = { .arena = arena_new (0) };
+  call c = { .program = program, .arena = arena_new (0) };
   int status = EXIT_YES;
   if (!c.arena)
     error_memory (&c.err);
@@ -100,9 +102,8 @@ static void guard_streams (void) {
   signal (SIGXFSZ, SIG_IGN);
 }
 
-int main (int argc, char **argv) {
+static int program (int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : NULL;
-  guard_streams ();
   if (!name) {
     help_program (stderr);
     return EXIT_USAGE;
@@ -118,4 +119,9 @@ int main (int argc, char **argv) {
   if (!command)
     return unknown_command (name);
   return asks ? help (command) : run (command, argc - 2, argv + 2);
+}
+
+int main (int argc, char **argv) {
+  guard_streams ();
+  return program (argc, argv);
 }

@@ -83,6 +83,8 @@ SERVER_FILES = \
   server/work/crew.c \
   server/work/crew.h \
   server/work/ended.c \
+  server/work/spare.c \
+  server/work/spare.h \
   server/work/work.c \
   server/work/work.h
 

@@ -170,6 +170,7 @@ check_PROGRAMS = \
   tests/test_order \
   tests/test_pack \
   tests/test_parts \
+  tests/test_passing \
   tests/test_peaks \
   tests/test_period \
   tests/test_plot \

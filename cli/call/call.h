@@ -27,6 +27,7 @@ typedef struct going {
 } going;
 
 struct call {
+  int (*program) (int argc, char **argv); /* all that `ferry` does with its words; an exit status */
   const cli_command *command;
   const char **operands; /* NULL behind the last */
   int n_operands;

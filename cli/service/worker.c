@@ -1,136 +1,26 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry worker`: what `ferry serve` runs for a job, in a process with limits; the only processes
    that read what clients send. */
-#include <dirent.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/parts.h"
-#include "base/sandbox.h"
 #include "base/sha256.h"
 #include "base/units.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/service/network.h"
+#include "cli/service/waiting.h"
 #include "trace/cards.h"
 #include "trace/check/check.h"
 #include "trace/import/import.h"
 #include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 
-enum { MOST_FILES = 64, SPARE_S = 15, NICE = 5, MOST_NETWORK = 4096, MOST_PROCESSES = 512 };
-
-/* ---- run ---- */
-
-/* The first limit is told by a signal, where there is one for it; the second one kills. */
-static void limit_twice (int what, int64_t most, int64_t at_last) {
-  struct rlimit l = { (rlim_t)most, (rlim_t)at_last };
-  if (most >= 0)
-    setrlimit (what, &l); /* a limit that the system refuses was tighter already */
-}
-
-static void limit (int what, int64_t most) {
-  limit_twice (what, most, most);
-}
-
-/* The address sanitizer reserves terabytes of addresses. */
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { LIMITS_ADDRESSES = false };
-#else
-enum { LIMITS_ADDRESSES = true };
-#endif
-
-enum { MOST_READS = 128 };
-
-typedef struct reads {
-  const char *at[MOST_READS + 1];
-  int n;
-} reads;
-
-static void add_read (reads *r, const char *path) {
-  if (path && *path == '/' && r->n < MOST_READS)
-    r->at[r->n++] = path;
-}
-
-static int add_library (struct dl_phdr_info *of, size_t size, void *to) {
-  (void)size;
-  add_read (to, of->dlpi_name);
-  return 0;
-}
-
-static const char *link_target (call *c, const char *path) {
-  char to[4096];
-  ssize_t n = readlink (path, to, sizeof to);
-  return n > 0 ? arena_string_n (c->arena, to, (size_t)n, &c->err) : NULL;
-}
-
-/* The job's own files are links in its folder. */
-static void add_links (call *c, reads *r) {
-  DIR *all = opendir (".");
-  for (struct dirent *e; all && (e = readdir (all));)
-    if (e->d_type == DT_LNK)
-      add_read (r, link_target (c, e->d_name));
-  if (all)
-    closedir (all);
-}
-
-/* A worker reads its job, the program with its libraries and data, and nothing else. */
-static bool enter_sandbox (call *c) {
-  reads r = { .n = 0 };
-  add_read (&r, "/usr");
-  add_read (&r, "/lib");
-  add_read (&r, "/lib64");
-  add_read (&r, "/etc/ld.so.cache");
-  add_read (&r, "/proc/self");
-  add_read (&r, "/sys/devices/system/cpu");
-  add_read (&r, device_folder (c));
-  add_read (&r, "/proc/self/exe"); /* the file itself: its name may be another's by now */
-  dl_iterate_phdr (add_library, &r);
-  add_links (c, &r);
-  return sandbox_enter (r.at, &c->err);
-}
-
-static int run_command (call *c) {
-  int64_t memory = 0, seconds = 0, parent = 0, user = 0, group = 0;
-  if (c->n_operands < 7 || !units_parse_bytes (c->operands[1], &memory, &c->err) ||
-      !units_parse_count (c->operands[2], 1, INT32_MAX, &seconds, &c->err) ||
-      !units_parse_count (c->operands[3], 1, INT32_MAX, &parent, &c->err) ||
-      !units_parse_count (c->operands[4], 0, UINT32_MAX, &user, &c->err) ||
-      !units_parse_count (c->operands[5], 0, UINT32_MAX, &group, &c->err)) {
-    error_set (&c->err, ERR_usage, "worker run needs MEMORY SECONDS PARENT USER GROUP -- COMMAND");
-    return call_failed (c);
-  }
-  limit (RLIMIT_CORE, 0);
-  limit (RLIMIT_NOFILE, MOST_FILES);
-  limit (RLIMIT_FSIZE, (int64_t)8 << 30);
-  limit_twice (RLIMIT_CPU, 2 * seconds + SPARE_S, 2 * seconds + 2 * SPARE_S);
-  limit (RLIMIT_AS, LIMITS_ADDRESSES && memory ? memory : -1);
-  umask (077);
-  if (nice (NICE) == -1)
-    call_note (c, "the worker runs with its parent's priority");
-  if (!sandbox_become ((unsigned)user, (unsigned)group, &c->err))
-    return call_failed (c);
-  limit (RLIMIT_NPROC, user ? MOST_PROCESSES : -1); /* an own user's are the workers' alone */
-  if (!child_ends_with ((pid_t)parent))             /* another user would have lost it */
-    _exit (EXIT_USAGE);                             /* the daemon died before this was asked for */
-  if (!enter_sandbox (c))
-    return call_failed (c);
-  c->operands[5] = "ferry";
-  execv ("/proc/self/exe", (char **)c->operands + 5);
-  error_set (&c->err, ERR_internal, "the worker cannot start itself");
-  return call_failed (c);
-}
+enum { MOST_NETWORK = 4096 };
 
 /* ---- import ---- */
 
@@ -251,22 +141,28 @@ static plan *read_legal (call *c, const trace *t, const char *path) {
   return NULL;
 }
 
-/* A process of its own writes what a plan can do without: one that is too long for a trace viewer
+/* Processes of their own write what a plan can do without: one that is too long for a trace viewer
    or has no picture is none the worse. */
-static void write_beside (call *c, const char *command, const char *option, const char *path) {
+static pid_t write_beside (call *c, const char *command, const char *option, const char *path) {
   char *written = arena_format (c->arena, &c->err, "--%s=%s", option, path);
   char *arguments[] = {
     "ferry", (char *)command, (char *)c->operands[1], (char *)c->operands[2], "-q", written, NULL
   };
   pid_t parent = getpid (), child = written ? fork () : -1;
-  if (child == 0) {
-    if (!child_ends_with (parent)) /* as the worker with the daemon */
-      _exit (EXIT_USAGE);
-    execv ("/proc/self/exe", arguments);
+  if (child != 0)
+    return child;
+  if (!child_ends_with (parent)) /* as the worker with the daemon */
     _exit (EXIT_USAGE);
-  }
-  if (child > 0 && waitpid (child, NULL, 0) != child)
-    call_note (c, "the process that writes %s is lost", path);
+  _exit (c->program (6, arguments));
+}
+
+static void write_all_beside (call *c) {
+  const pid_t children[] = { write_beside (c, "plot", "timeline", c->operands[5]),
+                             write_beside (c, "plot", "svg", c->operands[3]),
+                             write_beside (c, "export", "chrome", c->operands[4]) };
+  for (size_t i = 0; i < sizeof children / sizeof *children; i++)
+    if (children[i] > 0 && waitpid (children[i], NULL, 0) != children[i])
+      call_note (c, "a process that draws the plan is lost");
 }
 
 /* verify TRACE PLAN PICTURE CHROME TIMELINE: legal, and what it says of itself is what comes out
@@ -295,9 +191,7 @@ static int run_verify (call *c) {
   json_close_object (&w);
   if (!call_print_json (c, &w) || fflush (stdout) != 0)
     return call_failed (c);
-  write_beside (c, "export", "chrome", c->operands[4]);
-  write_beside (c, "plot", "svg", c->operands[3]);
-  write_beside (c, "plot", "timeline", c->operands[5]);
+  write_all_beside (c);
   return EXIT_YES;
 }
 
@@ -320,7 +214,7 @@ static int run (call *c) {
   static const struct {
     const char *name;
     int (*run) (call *c);
-  } jobs[] = { { "run", run_command },
+  } jobs[] = { { "wait", waiting_run },
                { "import", run_import },
                { "verify", run_verify },
                { "legal", run_legal } };
@@ -335,13 +229,13 @@ static int run (call *c) {
 const cli_command command_worker = {
   .name = "worker",
   .says = "what `ferry serve` runs for a job; of no use by itself",
-  .operands = "run|import|verify|legal ...",
+  .operands = "wait|import|verify|legal ...",
   .least = 1,
   .most = -1,
-  .about =
-      "Processes of the service: `run` sets limits and becomes another command, `import` makes "
-      "a trace of an upload, `verify` checks a plan, simulates it again and draws it, `legal` "
-      "checks the "
-      "plans of several jobs. How they are called may change with each version.\n",
+  .about = "Processes of the service: `wait` runs one command in a sandbox, as the daemon says, "
+           "`import` makes "
+           "a trace of an upload, `verify` checks a plan, simulates it again and draws it, `legal` "
+           "checks the "
+           "plans of several jobs. How they are called may change with each version.\n",
   .run = run,
 };

@@ -50,6 +50,7 @@ typedef struct token {
 
 typedef struct token_list token_list;
 typedef struct crew crew;
+typedef struct spares spares;
 
 typedef struct service {
   service_options options;
@@ -57,6 +58,7 @@ typedef struct service {
   token_list *tokens; /* NULL: all may do all */
   char worker[64];    /* this replica's name in the store */
   crew *crew;
+  spares *spares; /* the crew's */
   atomic_bool stopping;
   _Atomic int64_t metrics[METRICS]; /* those without labels */
   meter *meters[METRICS];           /* the others */

@@ -16,6 +16,7 @@
 
 #include "base/order.h"
 #include "server/work/crew.h"
+#include "server/work/spare.h"
 #include "server/work/work.h"
 
 #define SECOND ((int64_t)1000000000)
@@ -163,7 +164,8 @@ static void reap_strays (const crew *c) {
     for (int i = 0; i < MOST_WORKERS; i++)
       if (is_at_work (&c->works[i]) && c->works[i].pid == seen.si_pid && !c->works[i].has_status)
         return;
-    waitpid (seen.si_pid, NULL, WNOHANG);
+    if (!spares_lost (c->service, seen.si_pid))
+      waitpid (seen.si_pid, NULL, WNOHANG);
     seen.si_pid = 0;
   }
 }
@@ -304,8 +306,12 @@ static void *supervise (void *context) {
     bool stopping = atomic_load (&c->service->stopping);
     if (stopping && !stop_ns)
       stop_ns = service_now_ns ();
-    if (stopping && !running (c))
+    if (stopping && !running (c)) {
+      spares_close (c->service);
       return NULL;
+    }
+    if (!stopping)
+      spares_fill (c->service, !running (c));
     bool woken = wait_for (c);
     for (int i = 0; i < MOST_WORKERS; i++) {
       work *w = &c->works[i];
@@ -340,7 +346,9 @@ bool crew_open (service *s, error *err) {
   prctl (PR_SET_CHILD_SUBREAPER, 1); /* the children of a dead worker are this process's then */
   c->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   s->crew = c;
-  return c->wake >= 0 || error_set (err, ERR_internal, "no event for the workers");
+  if (c->wake < 0)
+    return error_set (err, ERR_internal, "no event for the workers");
+  return spares_open (s, err);
 }
 
 bool crew_start (service *s, error *err) {

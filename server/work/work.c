@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A job's folder and processes: started with limits, its answer read from files. */
-#include "config.h"
-
+/* A job's folder and processes, and its answer, read from files. */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/order.h"
+#include "server/work/spare.h"
 #include "server/work/work.h"
 #include "server/service/folder.h"
 
-enum { PROGRESS_FD = 3, LOCK_FD = 4, UNRATIONED_BYTES = 16 << 20 };
+enum { UNRATIONED_BYTES = 16 << 20 };
 
 void work_path (const work *w, const char *name, char path[400]) {
   assert (w && name && path);
@@ -78,75 +73,26 @@ static bool make_folder (service *s, work *w, error *err) {
 
 /* ---- processes ---- */
 
-/* arguments: of `ferry worker run`; the answer goes to a file of the folder. */
-static bool spawn (service *s, work *w, const char *const *arguments, const char *answer,
-                   error *err) {
-  char data[400], parent[80];
-  /* a job is one process of one thread: others have the other processors */
-  char *environment[] = {
-    "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", "FERRY_JOBS=1", parent, NULL, NULL
-  };
-  int pipe_of[2] = { -1, -1 };
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t how;
-  sigset_t none, plain;
-  snprintf (data, sizeof data, "FERRY_DATADIR=%s", s->options.datadir ? s->options.datadir : "");
-  if (s->options.datadir)
-    environment[4] = data;
-  snprintf (parent, sizeof parent, "TRACEPARENT=00-%s-%s-01", w->trace_id, w->span_id);
-  if (pipe2 (pipe_of, O_CLOEXEC) != 0)
-    return error_set (err, ERR_internal, "no pipe for a worker: %s", strerror (errno));
-  fcntl (pipe_of[0], F_SETFL, O_NONBLOCK);
-  posix_spawn_file_actions_init (&files);
-  posix_spawnattr_init (&how);
-  posix_spawn_file_actions_addchdir_np (&files, w->folder);
-  posix_spawn_file_actions_addopen (&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen (&files, 1, answer, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
-                                    0600);
-  posix_spawn_file_actions_addopen (&files, 2, "log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
-                                    0600);
-  posix_spawn_file_actions_adddup2 (&files, pipe_of[1], PROGRESS_FD);
-  posix_spawn_file_actions_adddup2 (&files, s->options.workers_lock, LOCK_FD);
-  posix_spawn_file_actions_addclosefrom_np (&files, LOCK_FD + 1);
-  sigemptyset (&none);
-  sigfillset (&plain);
-  posix_spawnattr_setsigmask (&how, &none);
-  posix_spawnattr_setsigdefault (&how, &plain);
-  posix_spawnattr_setpgroup (&how, 0);
-  posix_spawnattr_setflags (&how,
-                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  int failed = posix_spawn (&w->pid, s->options.program, &files, &how, (char *const *)arguments,
-                            environment);
-  posix_spawn_file_actions_destroy (&files);
-  posix_spawnattr_destroy (&how);
-  close (pipe_of[1]);
-  if (failed) {
-    close (pipe_of[0]);
-    return error_set (err, ERR_internal, "no process for a worker: %s", strerror (failed));
-  }
-  w->progress = pipe_of[0];
-  w->pidfd = (int)syscall (SYS_pidfd_open, w->pid, 0);
+/* arguments: a command of ferry; its answer goes to a file of the folder. */
+static bool run_limited (service *s, work *w, const char *const *arguments, int n, int64_t seconds,
+                         const char *answer, error *err) {
+  errand e = { .folder = w->folder,
+               .answer = answer,
+               .arguments = arguments,
+               .n = n,
+               .seconds = seconds,
+               .trace_id = w->trace_id,
+               .span_id = w->span_id };
+  worker of = { .pidfd = -1, .progress = -1 };
+  if (!spares_send (s, &e, &of, err))
+    return false;
+  w->pid = of.pid;
+  w->pidfd = of.pidfd;
+  w->progress = of.progress;
   w->started_ns = service_now_ns ();
   w->signals = 0;
   w->signal_ns = 0;
-  service_count (s, METRIC_worker_starts_total, 1);
   return true;
-}
-
-static bool run_limited (service *s, work *w, const char *const *arguments, int n, int64_t seconds,
-                         const char *answer, error *err) {
-  const char *all[MOST_ARGUMENTS + 12] = { "ferry", "worker", "run" };
-  int at = 3;
-  all[at++] = arena_format (w->arena, err, "%lld", (long long)s->options.worker_bytes);
-  all[at++] = arena_format (w->arena, err, "%lld", (long long)seconds);
-  all[at++] = arena_format (w->arena, err, "%ld", (long)getpid ());
-  all[at++] = arena_format (w->arena, err, "%u", s->options.worker_user);
-  all[at++] = arena_format (w->arena, err, "%u", s->options.worker_group);
-  all[at++] = "--";
-  for (int i = 0; i < n; i++)
-    all[at++] = arguments[i];
-  all[at] = NULL;
-  return all[3] && all[4] && all[5] && all[6] && all[7] && spawn (s, w, all, answer, err);
 }
 
 /* A small body that grows without end when decompressed is no profile. */

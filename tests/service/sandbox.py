@@ -17,8 +17,28 @@ if ROOT: # as the daemon does for its worker
   shutil.copy ("kept.json", "job/copied.json")
   for it in ("job", "job/own.json", "job/copied.json"): os.chown (it, 65534, 65534)
 
+class Worker:
+  # As the daemon starts one that waits for its job, and as it sends one: the folder, files for the answer and the log, and words.
+  def __init__ (self, who=WHO):
+    self.orders, theirs = socket.socketpair (socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    self.process = subprocess.Popen ([FERRY, "worker", "wait", "0", str (os.getpid ()), *who], stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    theirs.close ()
+  def send (self, *command):
+    words = os.memfd_create ("words")
+    os.write (words, b"".join (w.encode () + b"\0" for w in ("60", "00-0-0-01", *command)))
+    files = [os.open ("job", os.O_RDONLY), *(os.open (f"job/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for name in ("answer", "log")), words]
+    try: socket.send_fds (self.orders, [b"f"], files)
+    finally:
+      for it in files: os.close (it)
+  def status (self): return dict (l.split (":\t", 1) for l in open (f"/proc/{self.process.pid}/status").read ().splitlines () if ":\t" in l)
+  def wait (self):
+    status, self.orders = self.process.wait (PATIENCE), self.orders.close ()
+    return subprocess.CompletedProcess ([], status, open ("job/answer").read (), open ("job/log").read ())
+
 def worker (*command, who=WHO):
-  return subprocess.run ([FERRY, "worker", "run", "0", "60", str (os.getpid ()), *who, "--", *command], cwd="job", capture_output=True, text=True, timeout=PATIENCE)
+  w = Worker (who)
+  w.send (*command)
+  return w.wait ()
 
 landlock = subprocess.run (["python3", "-c", "import ctypes; exit (ctypes.CDLL (None).syscall (444, None, 0, 1) < 1)"]).returncode == 0
 
@@ -42,15 +62,21 @@ def _ ():
 
 @claim ("it has no privileges to give, and gets none")
 def _ ():
-  # What it becomes is the program: its status is read from a worker that waits for its input.
-  p = subprocess.Popen ([FERRY, "worker", "run", "0", "60", str (os.getpid ()), *WHO, "--", "info", "-"], cwd="job", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-  end = time.time () + 20
+  os.mkfifo ("job/slow")
+  w, end = Worker (), time.time () + 20
+  waits = w.status ()
+  while ROOT and waits["Uid"].split () != ["65534"] * 4:
+    assert time.time () < end
+    waits = w.status ()
+  w.send ("info", "slow") # which waits for who writes
   while True:
-    status = dict (l.split (":\t", 1) for l in open (f"/proc/{p.pid}/status").read ().splitlines () if ":\t" in l)
-    if status["Seccomp"] == "2" or time.time () > end: break
+    status = w.status ()
+    if status["Seccomp"] == "2": break
+    assert time.time () < end
     time.sleep (0.05)
-  p.stdin.close ()
-  p.wait (PATIENCE)
+  w.process.kill ()
+  w.wait ()
+  os.unlink ("job/slow")
   assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
   assert all (int (status[k], 16) == 0 for k in ("CapEff", "CapPrm", "CapInh", "CapAmb")), status
   if ROOT: assert status["Uid"].split () == ["65534"] * 4 and status["Groups"].strip () == "", status
@@ -58,7 +84,8 @@ def _ ():
 if ROOT:
   @claim ("no worker is root, and a daemon of root says who they are")
   def _ ():
-    assert worker ("info", "own.json", who=("0", "0")).returncode != 0
+    p = Worker (("0", "0")).process
+    assert p.wait (PATIENCE) != 0 and "not run as root" in p.stderr.read ()
     for name in ("root", "nobody-at-all"): assert "--worker-user" in ferry ("serve", "--state", "state", "--worker-user", name, status=2).stderr
 
 @claim ("what a worker puts in an answer's place is a file, or nothing")
