@@ -238,6 +238,8 @@ SHIM_FILES = \
   executor/shim/asking.h \
   executor/shim/audit.c \
   executor/shim/audit.h \
+  executor/shim/capture.c \
+  executor/shim/capture.h \
   executor/shim/chunks.c \
   executor/shim/clean.c \
   executor/shim/clean.h \
@@ -251,6 +253,8 @@ SHIM_FILES = \
   executor/shim/follow.h \
   executor/shim/following.h \
   executor/shim/functions.c \
+  executor/shim/graphs.c \
+  executor/shim/graphs.h \
   executor/shim/kernels.c \
   executor/shim/kernels.h \
   executor/shim/last.c \
@@ -258,6 +262,7 @@ SHIM_FILES = \
   executor/shim/learn.c \
   executor/shim/learn.h \
   executor/shim/memory.c \
+  executor/shim/nodes.c \
   executor/shim/ops.c \
   executor/shim/order.c \
   executor/shim/order.h \

@@ -12,7 +12,7 @@ if grep -q -- '-fsanitize' <<<"$COMPILE_FLAGS"; then
 fi
 programs=$builddir/tests/programs
 kernels=$programs/kernels.so
-for it in "$kernels" "$programs"/{conv,corners,habits,lstm,mlp,questions,refused} "$builddir/libferry-shim.so"; do
+for it in "$kernels" "$programs"/{conv,corners,graphs,habits,lstm,mlp,questions,refused} "$builddir/libferry-shim.so"; do
   [ -e "$it" ] || { echo "$it is not made; \`make programs\` makes it"; exit 1; }
 done
 scratch

@@ -365,7 +365,7 @@ claim "ferry may lie in a folder with a space" spaced
 claim "one process after another is served" one_by_one
 claim "a process that asks for no memory keeps nobody from it" only_asking
 claim "two processes are not served from one budget" two_processes
-for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
+for it in cuGraphAddMemAllocNode cuGraphExecNodeSetParams cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
   cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate cuArrayCreate \
   cuMemBatchDecompressAsync; do
   claim "$it is refused" refuses $it

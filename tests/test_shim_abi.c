@@ -18,10 +18,10 @@
 #define SAME(ours, own, theirs, field)                             \
   _Static_assert(offsetof (ours, own) == offsetof (theirs, field), \
                  #theirs " has " #field " elsewhere");
-#define SAME_RECORD(ours, theirs)                                       \
-  SAME (ours, kind, theirs, kind)                                       \
-  SAME (ours, start_ns, theirs, start) SAME (ours, end_ns, theirs, end) \
-      SAME (ours, call, theirs, correlationId)
+#define SAME_RECORD(ours, theirs)      \
+  SAME (ours, kind, theirs, kind)      \
+  SAME (ours, start_ns, theirs, start) \
+  SAME (ours, end_ns, theirs, end) SAME (ours, call, theirs, correlationId)
 SAME_RECORD (cupti_kernel, CUpti_ActivityKernel4)
 SAME_RECORD (cupti_kernel, CUpti_ActivityKernel9)
 SAME_RECORD (cupti_copy, CUpti_ActivityMemcpy3)
@@ -103,6 +103,20 @@ _Static_assert((int)CUPTI_CUSTOM == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 #define PFN_cuStreamWriteValue32_v11070_pt PFN_cuStreamWriteValue32_v11070_ptsz
 #define PFN_cuStreamWriteValue64_v9000_pt PFN_cuStreamWriteValue64_v9000_ptsz
 #define PFN_cuStreamWriteValue64_v11070_pt PFN_cuStreamWriteValue64_v11070_ptsz
+#define PFN_cuStreamBeginCapture_v10010_pt PFN_cuStreamBeginCapture_v10010_ptsz
+#define PFN_cuStreamBeginCaptureToGraph_v12030_pt PFN_cuStreamBeginCaptureToGraph_v12030_ptsz
+#define PFN_cuStreamEndCapture_v10000_pt PFN_cuStreamEndCapture_v10000_ptsz
+#define PFN_cuGraphInstantiateWithParams_v12000_pt PFN_cuGraphInstantiateWithParams_v12000_ptsz
+#define PFN_cuGraphLaunch_v10000_pt PFN_cuGraphLaunch_v10000_ptsz
+/* The older forms, which the toolkit hides too. */
+typedef CUresult (*PFN_cuStreamBeginCapture_v10000) (CUstream);
+typedef CUresult (*PFN_cuStreamBeginCapture_v10000_pt) (CUstream);
+typedef CUresult (*PFN_cuGraphInstantiate_v10000) (CUgraphExec *, CUgraph, CUgraphNode *, char *,
+                                                   size_t);
+typedef CUresult (*PFN_cuGraphInstantiate_v11000) (CUgraphExec *, CUgraph, CUgraphNode *, char *,
+                                                   size_t);
+typedef CUresult (*PFN_cuGraphExecUpdate_v10020) (CUgraphExec, CUgraph, CUgraphNode *,
+                                                  CUgraphExecUpdateResult *);
 #define TYPE_0(type) type
 #define TYPE_1(type) type##_pt
 /* The toolkit's 64-bit numbers are of another name than ours. */

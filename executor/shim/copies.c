@@ -290,28 +290,39 @@ static void about_rows (op *o, const CUDA_MEMCPY2D *c) {
              (const size_t[]){ c->WidthInBytes, c->Height, 1 });
 }
 
+static void sides_of (const CUDA_MEMCPY3D *c, side *to, side *from) {
+  *to = side_of (c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight);
+  *from = side_of (c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight);
+  begin_at (to, c->dstXInBytes, c->dstY, c->dstZ);
+  begin_at (from, c->srcXInBytes, c->srcY, c->srcZ);
+}
+
 static void about_planes (op *o, const CUDA_MEMCPY3D *c) {
-  side to = side_of (c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight);
-  side from = side_of (c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight);
-  begin_at (&to, c->dstXInBytes, c->dstY, c->dstZ);
-  begin_at (&from, c->srcXInBytes, c->srcY, c->srcZ);
+  side to, from;
+  sides_of (c, &to, &from);
   about_box (o, "copy in three dimensions", &to, &from,
              (const size_t[]){ c->WidthInBytes, c->Height, c->Depth });
 }
 
+void op_carried (op *o, const CUDA_MEMCPY3D *c) {
+  side to, from;
+  sides_of (c, &to, &from);
+  payload (o, &to, &from, (const size_t[]){ c->WidthInBytes, c->Height, c->Depth });
+}
+
 /* Both kinds of a driver's entry for one kind of box; `real` or `real_async` is there, or none. */
-#define BOX(name, type, about_it)                                                   \
-  typedef CUresult (*name##_entry) (const type *c);                                 \
-  typedef CUresult (*name##_async_entry) (const type *c, CUstream stream);          \
-  static CUresult name (const type *c, CUstream stream, name##_entry real,          \
-                        name##_async_entry real_async) {                            \
-    op o;                                                                           \
-    if (real == NULL && real_async == NULL)                                         \
-      return CUDA_ERROR_NOT_FOUND;                                                  \
-    if (c == NULL || !op_enter (&o, OP_COPY, stream, real != NULL))                 \
-      return real != NULL ? real (c) : real_async (c, stream);                      \
-    about_it (&o, c);                                                               \
-    RUN_OP (o, real != NULL ? real (c) : real_async (c, stream));                   \
+#define BOX(name, type, about_it)                                          \
+  typedef CUresult (*name##_entry) (const type *c);                        \
+  typedef CUresult (*name##_async_entry) (const type *c, CUstream stream); \
+  static CUresult name (const type *c, CUstream stream, name##_entry real, \
+                        name##_async_entry real_async) {                   \
+    op o;                                                                  \
+    if (real == NULL && real_async == NULL)                                \
+      return CUDA_ERROR_NOT_FOUND;                                         \
+    if (c == NULL || !op_enter (&o, OP_COPY, stream, real != NULL))        \
+      return real != NULL ? real (c) : real_async (c, stream);             \
+    about_it (&o, c);                                                      \
+    RUN_OP (o, real != NULL ? real (c) : real_async (c, stream));          \
   }
 
 BOX (copy_rows, CUDA_MEMCPY2D, about_rows)
@@ -332,7 +343,8 @@ CUresult wrap_copy_2d_unaligned (const CUDA_MEMCPY2D *c) {
 
 CUresult wrap_copy_2d_unaligned_ptds (const CUDA_MEMCPY2D *c) {
   copy_rows_entry real = (copy_rows_entry)shim_symbol ("cuMemcpy2DUnaligned_v2_ptds");
-  return real == NULL ? wrap_copy_2d_unaligned (c) : copy_rows (c, CU_STREAM_PER_THREAD, real, NULL);
+  return real == NULL ? wrap_copy_2d_unaligned (c)
+                      : copy_rows (c, CU_STREAM_PER_THREAD, real, NULL);
 }
 
 CUresult wrap_copy_2d_async (const CUDA_MEMCPY2D *c, CUstream stream) {

@@ -141,6 +141,22 @@ function *function_of (shim *s, CUfunction handle, CUresult *why) {
   return f;
 }
 
+void function_params (const function *f, void **params, void **extra,
+                      void (*see) (void *context, const void *from, size_t bytes), void *context) {
+  for (int32_t i = 0; params != NULL && i < f->n_params; i++)
+    if (f->sizes[i] >= 8)
+      see (context, params[i], f->sizes[i]);
+  const void *buffer = NULL;
+  size_t bytes = 0;
+  for (; extra != NULL && *extra != CU_LAUNCH_PARAM_END; extra += 2)
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = extra[1];
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      memcpy (&bytes, extra[1], sizeof bytes);
+  if (buffer != NULL)
+    see (context, buffer, bytes);
+}
+
 /* ---- a module goes ---- */
 
 /* Handle values are used again once a module is gone. */

@@ -23,7 +23,7 @@ struct learn {
   int32_t n_ops;
   int64_t again;       /* so many are asked for */
   int64_t early, late; /* ops that were learned before a step was seen to repeat, and then */
-  bool failed; /* nothing more is learned */
+  bool failed;         /* nothing more is learned */
 };
 
 static int64_t bytes_of (const learn *l) {
@@ -99,11 +99,14 @@ static bool is_needed (const shim *s) {
   return s->block->config.mode == SHIM_PROFILE || (s->block->seen.evictions > 0 && !s->placed);
 }
 
-/* No more than two steps of one that repeats itself, and before it does no more than so many ops. */
+/* No more than two steps of one that repeats itself, and before it does no more than so many ops.
+ */
 static bool is_time (const shim *s) {
   const beats *b = record_beats (s);
   const repeat *r = b->near.period > 0 ? &b->near : &b->far;
   const learn *l = s->learn;
+  if (s->captured > 0)
+    return false;
   if (l != NULL && l->again > 0)
     return true;
   if (!s->block->config.learns || !is_needed (s))

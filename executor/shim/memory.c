@@ -3,6 +3,7 @@
    driver would of its own memory, whatever is on the device just then. */
 #include <string.h>
 
+#include "executor/shim/capture.h"
 #include "executor/shim/follow.h"
 #include "executor/shim/order.h"
 #include "executor/shim/record.h"
@@ -25,7 +26,7 @@ static bool can_be_had (const shim *s, int64_t bytes) {
   return bytes <= (s->all_chunks - s->n_slabs) * s->chunk_bytes && bytes <= told_free (s);
 }
 
-static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream, bool waits) {
+CUresult memory_serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream, bool waits) {
   CUcontext now = NULL;
   if (out == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -83,7 +84,7 @@ CUresult wrap_alloc (CUdeviceptr *out, size_t bytes) {
   shim *s;
   if (!shim_enter (&s))
     return is_shut () ? CUDA_ERROR_OUT_OF_MEMORY : shim_real ()->mem_alloc (out, bytes);
-  return shim_leave (s, serve (s, out, bytes, NULL, true));
+  return shim_leave (s, memory_serve (s, out, bytes, NULL, true));
 }
 
 /* Rows begin at multiples of 512 bytes. */
@@ -102,7 +103,7 @@ CUresult wrap_alloc_pitch (CUdeviceptr *out, size_t *pitch, size_t width, size_t
   size_t bytes;
   if (__builtin_mul_overflow (*pitch, height, &bytes))
     return shim_leave (s, CUDA_ERROR_OUT_OF_MEMORY);
-  return shim_leave (s, serve (s, out, bytes, NULL, true));
+  return shim_leave (s, memory_serve (s, out, bytes, NULL, true));
 }
 
 CUresult wrap_alloc_async (CUdeviceptr *out, size_t bytes, CUstream stream) {
@@ -110,7 +111,8 @@ CUresult wrap_alloc_async (CUdeviceptr *out, size_t bytes, CUstream stream) {
   if (!shim_enter (&s))
     return is_shut () ? CUDA_ERROR_OUT_OF_MEMORY
                       : shim_real ()->mem_alloc_async (out, bytes, stream);
-  return shim_leave (s, serve (s, out, bytes, stream, false));
+  return shim_leave (s, capture_has (s, stream) ? capture_allocate (s, out, bytes, stream)
+                                                : memory_serve (s, out, bytes, stream, false));
 }
 
 CUresult wrap_alloc_async_ptsz (CUdeviceptr *out, size_t bytes, CUstream stream) {
@@ -122,14 +124,17 @@ CUresult wrap_alloc_pool (CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUs
   if (!shim_enter (&s))
     return is_shut () ? CUDA_ERROR_OUT_OF_MEMORY
                       : shim_real ()->mem_alloc_from_pool (out, bytes, pool, stream);
-  return shim_leave (s, serve (s, out, bytes, stream, false));
+  return shim_leave (s, capture_has (s, stream) ? capture_allocate (s, out, bytes, stream)
+                                                : memory_serve (s, out, bytes, stream, false));
 }
 
 CUresult wrap_alloc_pool_ptsz (CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
   return wrap_alloc_pool (out, bytes, pool, own_stream (stream));
 }
 
-static CUresult release (shim *s, CUdeviceptr at, uint64_t stream_bits) {
+CUresult memory_release (shim *s, CUdeviceptr at, uint64_t stream_bits) {
+  if (capture_keeps (s, at))
+    return CUDA_SUCCESS;
   int32_t t = area_tensor_at (s, at);
   if (t == NONE || s->tensors[t].at != at)
     return small_free (s, at, stream_bits) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -154,7 +159,7 @@ CUresult wrap_free (CUdeviceptr at) {
   if (r != CUDA_SUCCESS || !shim_enter (&s))
     return shim_look (r);
   order_device (s->order);
-  return shim_leave (s, release (s, at, 0));
+  return shim_leave (s, memory_release (s, at, 0));
 }
 
 CUresult wrap_free_async (CUdeviceptr at, CUstream stream) {
@@ -163,7 +168,9 @@ CUresult wrap_free_async (CUdeviceptr at, CUstream stream) {
     return shim_real ()->mem_free_async (at, stream);
   if (!area_has (s, at))
     return shim_leave (s, s->real.mem_free_async (at, stream));
-  return shim_leave (s, release (s, at, (uint64_t)1 << stream_bit (s, stream)));
+  if (capture_has (s, stream))
+    return shim_leave (s, capture_free (s, at, stream));
+  return shim_leave (s, memory_release (s, at, (uint64_t)1 << stream_bit (s, stream)));
 }
 
 CUresult wrap_free_async_ptsz (CUdeviceptr at, CUstream stream) {
@@ -350,35 +357,52 @@ static void turn (uint64_t *bits, uint64_t gone, uint64_t heir) {
     *bits = (*bits & ~gone) | heir;
 }
 
-/* Nobody can ask it for an event any more: the stream of copies in, which waits for its work,
-   stands for it. */
+uint64_t stream_all (const shim *s) {
+  uint64_t all = (uint64_t)1 << STREAM_LEGACY;
+  for (int32_t i = FIRST_USER_STREAM; i < s->n_streams; i++)
+    if (s->streams[i] != NULL)
+      all |= (uint64_t)1 << i;
+  return all;
+}
+
+static void turn_all (shim *s, int32_t from) {
+  const uint64_t bit = (uint64_t)1 << from, heir = (uint64_t)1 << STREAM_IN;
+  for (int32_t t = 0; t < s->n_tensors; t++) {
+    turn (&s->tensors[t].users, bit, heir);
+    turn (&s->tensors[t].past, bit, heir);
+    turn (&s->tensors[t].behind, bit, heir);
+    turn (&s->tensors[t].behind_seen, bit, 0);
+    s->tensors[t].first = s->tensors[t].first == from ? NONE : s->tensors[t].first;
+  }
+  for (int32_t c = 0; c < s->n_chunks; c++)
+    turn (&s->chunks[c].pending, bit, heir);
+  turn (&s->fence, bit, heir);
+  turn (&s->fence_seen, bit, 0);
+  turn (&s->small_pending, bit, heir);
+  turn (&s->small_seen, bit, 0);
+}
+
+void stream_hand_over (shim *s, CUstream stream) {
+  for (int32_t i = FIRST_USER_STREAM; i < s->n_streams && stream != NULL; i++)
+    if (s->streams[i] == stream) {
+      wait_for (s, s->in, STREAM_IN, (uint64_t)1 << i);
+      (void)copy_issued (s, STREAM_IN);
+      memset (s->behind[i], 0, sizeof s->behind[i]);
+      turn_all (s, i);
+      order_stream_ended (s->order, i);
+    }
+}
+
+/* Nobody can ask it for an event any more. */
 CUresult wrap_stream_destroy (CUstream stream) {
-  const uint64_t heir = (uint64_t)1 << STREAM_IN;
   shim *s;
   if (!shim_enter (&s))
     return shim_real ()->stream_destroy (stream);
-  for (int32_t i = FIRST_USER_STREAM; i < s->n_streams; i++)
-    if (s->streams[i] == stream && stream != NULL) {
-      uint64_t bit = (uint64_t)1 << i;
+  for (int32_t i = FIRST_USER_STREAM; i < s->n_streams && stream != NULL; i++)
+    if (s->streams[i] == stream) {
       follow_disturbed (s);
-      wait_for (s, s->in, STREAM_IN, bit);
-      (void)copy_issued (s, STREAM_IN);
-      memset (s->behind[i], 0, sizeof s->behind[i]);
+      stream_hand_over (s, stream);
       s->streams[i] = NULL;
-      for (int32_t t = 0; t < s->n_tensors; t++) {
-        turn (&s->tensors[t].users, bit, heir);
-        turn (&s->tensors[t].past, bit, heir);
-        turn (&s->tensors[t].behind, bit, heir);
-        turn (&s->tensors[t].behind_seen, bit, 0);
-        s->tensors[t].first = s->tensors[t].first == i ? NONE : s->tensors[t].first;
-      }
-      order_stream_ended (s->order, i);
-      for (int32_t c = 0; c < s->n_chunks; c++)
-        turn (&s->chunks[c].pending, bit, heir);
-      turn (&s->fence, bit, heir);
-      turn (&s->fence_seen, bit, 0);
-      turn (&s->small_pending, bit, heir);
-      turn (&s->small_seen, bit, 0);
     }
   return shim_leave (s, s->real.stream_destroy (stream));
 }

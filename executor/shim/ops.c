@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "executor/shim/again.h"
+#include "executor/shim/capture.h"
 #include "executor/shim/follow.h"
 #include "executor/shim/learn.h"
 #include "executor/shim/record.h"
@@ -47,6 +48,8 @@ bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   o->trial = NULL;
   o->may_repeat = false;
   o->learn_slot = NONE;
+  o->captured = capture_has (s, stream);
+  o->loose = false;
   return true;
 }
 
@@ -54,10 +57,7 @@ void op_mix (op *o, uint64_t word) {
   o->token = shim_mix (o->token, word);
 }
 
-static void add (op *o, int32_t t) {
-  for (int32_t i = 0; i < o->n_refs; i++)
-    if (o->refs[i] == t)
-      return;
+static void push (op *o, int32_t t) {
   if (o->n_refs == o->capacity) {
     bool few = o->refs == o->few;
     int32_t *moved = realloc (few ? NULL : o->refs, 2 * (size_t)o->capacity * sizeof *moved);
@@ -71,19 +71,46 @@ static void add (op *o, int32_t t) {
   o->refs[o->n_refs++] = t;
 }
 
-static void touch (shim *s, op *o, CUdeviceptr at) {
+static void add (op *o, int32_t t) {
+  for (int32_t i = 0; i < o->n_refs; i++)
+    if (o->refs[i] == t)
+      return;
+  push (o, t);
+}
+
+static int32_t live_at (const shim *s, CUdeviceptr at) {
   int32_t t = area_tensor_at (s, at);
-  if (t >= 0 && s->tensors[t].live)
+  return t >= 0 && s->tensors[t].live ? t : NONE;
+}
+
+/* The one that ends there. */
+static int32_t live_before (const shim *s, CUdeviceptr at) {
+  int32_t t = live_at (s, at - 1);
+  return t != NONE && at == s->tensors[t].at + (uint64_t)s->tensors[t].bytes ? t : NONE;
+}
+
+static void touch (shim *s, op *o, CUdeviceptr at) {
+  int32_t t = live_at (s, at), before = live_before (s, at);
+  if (t != NONE)
     add (o, t);
-  int32_t before = area_tensor_at (s, at - 1); /* one past the end */
-  if (before >= 0 && before != t && s->tensors[before].live &&
-      at == s->tensors[before].at + (uint64_t)s->tensors[before].bytes)
+  if (before != NONE)
     add (o, before);
 }
 
 void op_touch (op *o, CUdeviceptr at) {
   if (area_has (entered, at))
     touch (entered, o, at);
+}
+
+/* Those that the op has are known by their stamp. */
+void op_touch_all (shim *s, op *o, const CUdeviceptr *at, int32_t n) {
+  for (int32_t i = 0; i < 2 * n; i++) {
+    int32_t t = i % 2 == 0 ? live_at (s, at[i / 2]) : live_before (s, at[i / 2]);
+    if (t == NONE || s->tensors[t].stamp == o->number)
+      continue;
+    s->tensors[t].stamp = o->number;
+    push (o, t);
+  }
 }
 
 /* The words of a parameter block that are addresses of ours. */
@@ -122,7 +149,11 @@ static void note_writes (shim *s, const op *o) {
 
 CUresult op_prepare (op *o) {
   shim *s = entered;
-  o->token = beat_token (o->token, o->function != NULL && o->function->has_lists);
+  if (o->captured) {
+    o->waits = o->apart = false;
+    return capture_prepare (s, o);
+  }
+  o->token = beat_token (o->token, o->loose || (o->function != NULL && o->function->has_lists));
   s->ops++;
   s->block->seen.ops++;
   follow_before (s, o);
@@ -169,6 +200,11 @@ void shim_note (shim *s, CUresult r) {
 
 CUresult op_leave (op *o, CUresult r) {
   shim *s = entered;
+  if (o->captured) {
+    if (o->refs != o->few)
+      free (o->refs);
+    return shim_leave (s, r);
+  }
   if (o->apart && s != NULL && shim_is_inside ()) {
     __atomic_sub_fetch (&s->apart, 1, __ATOMIC_SEQ_CST);
     shim_begin (s);
@@ -180,7 +216,7 @@ CUresult op_leave (op *o, CUresult r) {
   if (r == CUDA_SUCCESS) {
     record_after (s, o);
     learn_after (s, o);
-    if (s->block->config.strict == SHIM_STRICT_SYNC && s->strict)
+    if (s->block->config.strict == SHIM_STRICT_SYNC && s->strict && s->captured == 0)
       r = s->real.ctx_synchronize ();
     if (s->strict && o->function != NULL)
       o->function->clean = true;
@@ -202,22 +238,8 @@ CUresult shim_look (CUresult r) {
 
 /* ---- launches ---- */
 
-static void scan_launch (op *o, void **params, void **extra) {
-  shim *s = entered;
-  const function *f = o->function;
-  if (params != NULL)
-    for (int32_t i = 0; i < f->n_params; i++)
-      if (f->sizes[i] >= 8)
-        scan (s, o, params[i], f->sizes[i]);
-  const void *buffer = NULL;
-  size_t bytes = 0;
-  for (; extra != NULL && *extra != CU_LAUNCH_PARAM_END; extra += 2)
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
-      buffer = extra[1];
-    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
-      memcpy (&bytes, extra[1], sizeof bytes);
-  if (buffer != NULL)
-    scan (s, o, buffer, bytes);
+static void scan_stretch (void *o, const void *from, size_t bytes) {
+  scan (entered, o, from, bytes);
 }
 
 static CUresult launch (op *o, const CUlaunchConfig *l, CUfunction f, void **params, void **extra,
@@ -233,9 +255,9 @@ static CUresult launch (op *o, const CUlaunchConfig *l, CUfunction f, void **par
   op_mix (o, (uint64_t)l->gridDimX << 32 | l->gridDimY << 16 | l->gridDimZ);
   op_mix (o, (uint64_t)l->blockDimX << 32 | l->blockDimY << 16 | l->blockDimZ);
   op_mix (o, l->sharedMemBytes);
-  scan_launch (o, params, extra);
-  o->may_repeat =
-      !cooperative && repeat_can (o, l, extra) && !again_is_unfit (s, beat_token (o->token, false));
+  function_params (o->function, params, extra, scan_stretch, o);
+  o->may_repeat = !cooperative && !o->captured && repeat_can (o, l, extra) &&
+                  !again_is_unfit (s, beat_token (o->token, false));
   CUresult r = op_prepare (o);
   if (r != CUDA_SUCCESS)
     return op_leave (o, r);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "executor/shim/again.h"
+#include "executor/shim/capture.h"
 #include "executor/shim/record.h"
 #include "executor/shim/wraps.h"
 
@@ -122,6 +123,8 @@ static CUresult note_record (shim *s, CUevent event, CUstream stream, CUresult r
   int32_t bit = stream_bit (s, stream);
   mark *m = mark_of (s->order, event);
   forget (m, event);
+  if (capture_has (s, stream))
+    return shim_leave (s, r);
   m->beat = r == CUDA_SUCCESS ? s->order->last[bit] : -1;
   if (bit != MANY_STREAMS && r == CUDA_SUCCESS) {
     memcpy (m->known, s->order->known[bit], sizeof m->known);
@@ -155,6 +158,10 @@ CUresult wrap_event_record_flags_ptsz (CUevent event, CUstream stream, unsigned 
   return wrap_event_record_flags (event, own_stream (stream), flags);
 }
 
+void order_forget (order *o, CUevent event) {
+  forget (mark_of (o, event), event);
+}
+
 /* Another may get its handle. */
 CUresult wrap_event_destroy (CUevent event) {
   shim *s;
@@ -168,7 +175,11 @@ CUresult wrap_stream_wait (CUstream stream, CUevent event, unsigned int flags) {
   shim *s;
   if (!enter (&s))
     return shim_real ()->stream_wait_event (stream, event, flags);
+  if (s->captured > 0 && !capture_has (s, stream))
+    stream_hand_over (s, stream); /* it may be captured from here on */
   CUresult r = s->real.stream_wait_event (stream, event, flags);
+  if (capture_has (s, stream))
+    return shim_leave (s, r);
   int32_t bit = stream_bit (s, stream);
   const mark *m = mark_of (s->order, event);
   if (r == CUDA_SUCCESS)

@@ -20,6 +20,8 @@ void order_op (order *o, int64_t beat, int32_t stream_bit);
 void order_waited (order *o, int64_t beat);
 /* The host has waited for the device. */
 void order_device (order *o);
+/* Somebody else records it. */
+void order_forget (order *o, CUevent event);
 /* Another may have its bit. */
 void order_stream_ended (order *o, int32_t bit);
 /* The next work of stream `bit` is behind that beat of stream `of`, by the program's events. */

@@ -409,9 +409,10 @@ bool op_make_room (shim *s, op *o) {
     if (!s->host_full)
       shim_say (s,
                 "op %lld `%s` needs %lld bytes resident at once, the budget is %lld bytes; small "
-                "tensors and escaped ones stay beside them; raise --budget",
+                "tensors and escaped ones stay beside them; raise --budget, to %lld bytes at least",
                 (long long)o->number, s->names[o->name], (long long)needed,
-                (long long)(s->most_chunks * s->chunk_bytes));
+                (long long)(s->most_chunks * s->chunk_bytes),
+                (long long)(needed + share_fixed_bytes (s)));
     return false;
   }
   uint64_t bit = (uint64_t)1 << o->stream_bit;

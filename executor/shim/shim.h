@@ -109,6 +109,8 @@ typedef struct op {
   const uint8_t *facts; /* of its tensors, by the plan that is followed; NULL: nothing is known */
   struct step_again *again; /* a plan makes it again */
   trial *trial;             /* it is put to the test */
+  bool captured;            /* it is recorded for a graph, and not done yet */
+  bool loose;               /* its tensors are not all its own */
   bool may_repeat;    /* it is a launch whose parameters say all of it, and not refused before */
   int32_t learn_slot; /* of its first digest, in a round of learning; NONE: none */
   int32_t learn_round;
@@ -122,6 +124,8 @@ typedef struct last last;
 typedef struct learn learn;
 typedef struct clean clean;
 typedef struct again again;
+typedef struct captures captures;
+typedef struct graphs graphs;
 
 typedef struct own_kernels {
   bool tried;
@@ -191,6 +195,9 @@ typedef struct shim {
   clean *clean;
   again *again;
   follow *follow;
+  int32_t captured; /* sequences of streams that are recorded for a graph */
+  captures *captures;
+  graphs *graphs;
 } shim;
 
 /* state.c */
@@ -226,6 +233,13 @@ bool small_make_room (shim *s); /* likewise, by a granule of a budget that has m
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);
 void pool_took (shim *s, int64_t bytes); /* less than 0: they are back */
 int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);
+
+/* memory.c */
+CUresult memory_serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream, bool waits);
+CUresult memory_release (shim *s, CUdeviceptr at, uint64_t stream_bits);
+uint64_t stream_all (const shim *s); /* the program's */
+/* The stream of copies in waits for all that it has done, and stands for it from now on. */
+void stream_hand_over (shim *s, CUstream stream);
 
 /* chunks.c: device memory and its mappings */
 int32_t chunk_new (shim *s); /* within the budget, or NONE */
@@ -266,7 +280,8 @@ int32_t chunk_take (shim *s, const op *o); /* somebody else's, if need be */
 /* ops.c */
 bool op_enter (op *o, op_kind kind, CUstream stream, bool waits);
 void op_touch (op *o, CUdeviceptr at);
-void op_mix (op *o, uint64_t word); /* into the token */
+void op_touch_all (shim *s, op *o, const CUdeviceptr *at, int32_t n); /* of many */
+void op_mix (op *o, uint64_t word);                                   /* into the token */
 CUresult op_prepare (op *o);
 CUresult op_leave (op *o, CUresult r);
 enum { PAYLOAD_BYTES = 65536 }; /* longer ones are data, no list of addresses */
@@ -279,6 +294,12 @@ uint64_t shim_mix (uint64_t h, uint64_t word);
 int32_t shim_name (shim *s, const char *text);
 function *function_of (shim *s, CUfunction f, CUresult *why); /* NULL: and why */
 void functions_forget (shim *s);
+/* Each stretch of a launch's parameters. */
+void function_params (const function *f, void **params, void **extra,
+                      void (*see) (void *context, const void *from, size_t bytes), void *context);
+
+/* copies.c */
+void op_carried (op *o, const CUDA_MEMCPY3D *c); /* addresses in what it copies */
 
 /* refuse.c */
 CUresult shim_refuse (const char *name, const char *what, const char *next);

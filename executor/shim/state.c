@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "executor/shim/capture.h"
 #include "executor/shim/follow.h"
 #include "executor/shim/last.h"
 #include "executor/shim/order.h"
@@ -338,9 +339,11 @@ void shim_begin (shim *s) {
   pthread_mutex_lock (&s->lock);
   inside = true;
   lend_context (s);
+  capture_allow (s);
 }
 
 static void end (shim *s) {
+  capture_forbid ();
   take_back_context (s);
   inside = false;
   pthread_mutex_unlock (&s->lock);

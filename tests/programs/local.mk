@@ -3,6 +3,7 @@
 PROGRAMS_OF_USERS = \
   tests/programs/conv \
   tests/programs/corners \
+  tests/programs/graphs \
   tests/programs/habits \
   tests/programs/images \
   tests/programs/lstm \
@@ -18,6 +19,7 @@ tests_programs_libgpu_a_SOURCES = \
 USERS_LIBS = tests/programs/libgpu.a -ldl -lpthread
 tests_programs_conv_LDADD = $(USERS_LIBS)
 tests_programs_corners_LDADD = $(USERS_LIBS)
+tests_programs_graphs_LDADD = $(USERS_LIBS)
 tests_programs_habits_LDADD = $(USERS_LIBS)
 tests_programs_lstm_LDADD = $(USERS_LIBS)
 tests_programs_images_LDADD = $(USERS_LIBS)

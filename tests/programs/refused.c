@@ -8,10 +8,12 @@
 
 int main (int argc, char **argv) {
   static const char *const names[] = {
-    "cuStreamBeginCapture",  "cuGraphInstantiate", "cuMemAllocManaged",
-    "cuMemCreate",           "cuIpcGetMemHandle",  "cuGreenCtxCreate",
-    "cuCtxEnablePeerAccess", "cuTexObjectCreate",  "cuMemcpyBatchAsync",
-    "cuMulticastCreate",     "cuArrayCreate",      "cuMemBatchDecompressAsync",
+    "cuGraphAddMemAllocNode", "cuGraphExecNodeSetParams",
+    "cuMemAllocManaged",      "cuMemCreate",
+    "cuIpcGetMemHandle",      "cuGreenCtxCreate",
+    "cuCtxEnablePeerAccess",  "cuTexObjectCreate",
+    "cuMemcpyBatchAsync",     "cuMulticastCreate",
+    "cuArrayCreate",          "cuMemBatchDecompressAsync",
   };
   gpu g;
   gpu_open (&g, argc, argv);
