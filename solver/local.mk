@@ -229,6 +229,8 @@ libcore_a_SOURCES += \
   solver/solve.h \
   solver/starts.c \
   solver/starts.h \
+  solver/streams.c \
+  solver/streams.h \
   solver/tuning/stats.c \
   solver/tuning/stats.def \
   solver/tuning/stats.h \

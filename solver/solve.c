@@ -9,9 +9,11 @@
 #include "solver/refusal.h"
 #include "solver/resting.h"
 #include "solver/starts.h"
+#include "solver/streams.h"
 
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
-  return attempt_bound (t, o, a, out, err);
+  return trace_has_streams (t) ? streams_bound (t, o, a, out, err)
+                               : attempt_bound (t, o, a, out, err);
 }
 
 /* ---- the loop ---- */
@@ -223,6 +225,8 @@ static bool climb (const trace *t, const solve_options *o, arena *a, solution *o
 bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                  error *err) {
   solve_options own = *o;
+  if (trace_has_streams (t))
+    return streams_solve (t, o, e, a, out, err);
   if (!o->solved && !(own.solved = solved_new (err)))
     return false;
   bool ok = e ? solve_rested (t, &own, e, a, out, err) : climb (t, &own, a, out, err);

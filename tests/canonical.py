@@ -19,7 +19,8 @@ TENSOR = {"name": "", "bytes": None, "kind": "temporary", "split": None, "persis
           "pinned": False, "born_before": None, "dies_after": None}
 OP = {"name": "", "ns": 0, "gap_ns": 0, "workspace_bytes": 0, "parts": 1, "phase": "other",
       "reads": [], "writes": [], "side": [], "compute": None}
-LISTS = ("reads", "writes", "side")
+STREAMS = {"stream": 0, "after": [], "collective": "", "group": "", "group_bytes": 0}  # there only where they say something
+LISTS = ("reads", "writes", "side", "after")
 
 
 def load(path):
@@ -62,7 +63,7 @@ def canonical(trace):
         if t["persistent"] is None:
             t["persistent"] = t["kind"] in ("parameter", "optimizer")
     form = {"format": trace["format"], "batch": trace.get("batch") or 1, "tensors": tensors,
-            "ops": [filled(row, OP) for row in unpack(trace["ops"], OP)]}
+            "ops": [{**filled(row, OP), **{k: row[k] for k in STREAMS if row.get(k)}} for row in unpack(trace["ops"], {**OP, **STREAMS})]}
     return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

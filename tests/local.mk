@@ -82,6 +82,8 @@ libtesting_a_SOURCES = \
   tests/random_moves.c \
   tests/random_orders.c \
   tests/random_places.c \
+  tests/random_streams.c \
+  tests/random_streams.h \
   tests/random_wishes.c \
   tests/random_wishes.h \
   tests/real_case.c \
@@ -220,6 +222,7 @@ check_PROGRAMS += \
   tests/test_accept \
   tests/test_answers \
   tests/test_store \
+  tests/test_streams \
   tests/test_watchdog
 tests_test_accept_LDADD = libserver.a $(LDADD) $(SERVER_FOREIGN)
 tests_test_watchdog_LDADD = libserver.a $(LDADD) $(SERVER_FOREIGN)

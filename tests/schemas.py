@@ -14,7 +14,7 @@ except ImportError:
     print("python3-jsonschema is missing")
     sys.exit(77)
 
-LISTS = {"reads", "writes", "side", "digested", "unknown", "runs"}
+LISTS = {"reads", "writes", "side", "after", "digested", "unknown", "runs"}
 
 
 def pack(rows, keys):

@@ -8,6 +8,7 @@
 #include "solver/ask/ranks.h"
 #include "solver/fleet/floor.h"
 #include "tests/random_case.h"
+#include "tests/random_streams.h"
 #include "tests/suite.h"
 #include "trace/check/check.h"
 #include "trace/host_rates.h"
@@ -47,13 +48,15 @@ static bool random_host (random_state *r, const device *d, int32_t ranks, arena 
 /* Legal plans of random traces; equal ones now and then, as ranks mostly are. */
 static bool random_jobs (random_state *r, int32_t ranks, random_case *cases, sim_job *jobs,
                          arena *a) {
-  bool equal = random_chance (r, 400000);
+  bool equal = random_chance (r, 400000), streams = random_chance (r, 500000);
   for (int32_t i = 0; i < ranks; i++) {
     case_options o = { .seed = random_next (r), .features = FEATURES, .places = CASE_SHARED };
     error err = { 0 };
     cases[i] = cases[0];
     if ((i == 0 || !equal) && (!random_case_make (&o, a, &cases[i], &err) ||
                                !check_plan (cases[i].trace, cases[i].plan, a, NULL, &err)))
+      return false;
+    if ((i == 0 || !equal) && streams && !random_streams (r, cases[i].trace, false, a, &err))
       return false;
     cases[i].plan->device.name = "made";
     jobs[i] = (sim_job){ cases[i].trace, &cases[i].rewritten, cases[i].plan };

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { READS, WRITES, SIDE, DIGESTED, UNKNOWN, LISTS };
+enum { READS, WRITES, SIDE, DIGESTED, UNKNOWN, AFTER, LISTS };
 
 /* The place of an op's indices in the one growing pool: it moves, so lists are set at the end. */
 typedef struct op_rows {
@@ -155,6 +155,10 @@ void build_side (trace_builder *b, int32_t tensor) {
   add (b, SIDE, tensor);
 }
 
+void build_after (trace_builder *b, int32_t before) {
+  add (b, AFTER, before);
+}
+
 void build_origin (trace_builder *b, int32_t tensor, bool digested) {
   add (b, digested ? DIGESTED : UNKNOWN, tensor);
 }
@@ -182,12 +186,13 @@ trace *build_finish (trace_builder *b, error *err) {
     return NULL;
   }
   for (int32_t i = 0; i < t->n_ops; i++) {
-    index_list *lists[LISTS] = { &t->ops[i].reads, &t->ops[i].writes, &t->ops[i].side,
-                                 &t->ops[i].digested, &t->ops[i].unknown };
+    index_list *lists[LISTS] = { &t->ops[i].reads,    &t->ops[i].writes,  &t->ops[i].side,
+                                 &t->ops[i].digested, &t->ops[i].unknown, &t->ops[i].after };
     for (int which = READS; which < LISTS; which++)
       if (b->rows[i].count[which])
         *lists[which] =
             (index_list){ b->index[which] + b->rows[i].first[which], b->rows[i].count[which] };
   }
+  t->n_streams = trace_count_streams (t);
   return trace_validate (t, err) ? t : NULL;
 }

@@ -29,6 +29,8 @@ int32_t build_ops (const trace_builder *b);
 void build_read (trace_builder *b, int32_t tensor);
 void build_write (trace_builder *b, int32_t tensor);
 void build_side (trace_builder *b, int32_t tensor); /* also a write */
+/* The op waits for one before it. */
+void build_after (trace_builder *b, int32_t before);
 /* How it is known whether the op writes the tensor: by digests, or not at all. */
 void build_origin (trace_builder *b, int32_t tensor, bool digested);
 void build_compute (trace_builder *b, const char *canonical_json);

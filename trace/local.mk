@@ -19,6 +19,7 @@ libcore_a_SOURCES += \
   trace/check/order.c \
   trace/check/orders.c \
   trace/check/places.c \
+  trace/check/race.c \
   trace/check/rows.c \
   trace/check/safe.c \
   trace/check/units.c \
@@ -116,6 +117,9 @@ libcore_a_SOURCES += \
   trace/prove/prove.h \
   trace/prove/prover.h \
   trace/prove/read.c \
+  trace/rewrite/beside.c \
+  trace/rewrite/chain.c \
+  trace/rewrite/chain.h \
   trace/rewrite/emit.h \
   trace/rewrite/loosen.c \
   trace/rewrite/loosen.h \
@@ -143,6 +147,8 @@ libcore_a_SOURCES += \
   trace/simulate/timeline.h \
   trace/simulate/waits.c \
   trace/simulate/waits.h \
+  trace/streams.c \
+  trace/streams.h \
   trace/summary.c \
   trace/summary.h \
   trace/torch.c \

@@ -6,11 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/streams.h"
+
 const char *const tensor_kind_names[TENSOR_KINDS + 1] = { "parameter",  "optimizer", "input",
                                                           "activation", "gradient",  "workspace",
                                                           "temporary",  NULL };
 const char *const op_phase_names[OP_PHASES + 1] = { "forward", "backward", "update", "other",
                                                     NULL };
+const char *const collective_names[COLLECTIVE_KINDS + 1] = {
+  "", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send", "recv", NULL
+};
 
 static bool in_range (int64_t value, int64_t low, int64_t high, const char *table, int64_t row,
                       const char *field, error *err) {
@@ -36,7 +41,11 @@ static bool op_in_range (int32_t i, const op *o, error *err) {
          in_range (o->gap_ns, 0, MOST_NS, "ops", i, "gap_ns", err) &&
          in_range (o->workspace_bytes, 0, MOST_TENSOR_BYTES, "ops", i, "workspace_bytes", err) &&
          in_range (o->parts, 1, MOST_PARTS, "ops", i, "parts", err) &&
-         in_range (o->phase, 0, OP_PHASES - 1, "ops", i, "phase", err);
+         in_range (o->phase, 0, OP_PHASES - 1, "ops", i, "phase", err) &&
+         in_range (o->stream, 0, MOST_STREAMS - 1, "ops", i, "stream", err) &&
+         in_range (o->collective, 0, COLLECTIVE_KINDS - 1, "ops", i, "collective", err) &&
+         in_range (o->group_bytes, 0, o->collective ? MOST_TENSOR_BYTES : 0, "ops", i,
+                   "group_bytes", err);
 }
 
 /* `seen` holds, per tensor, the last list that named it: 3 x op + which list, plus 1. */
@@ -69,6 +78,24 @@ static bool origins_are_sound (const trace *t, int32_t i, const char *name, cons
     if (list->at[j] < 0 || list->at[j] >= t->n_tensors || !op_touches (&t->ops[i], list->at[j]))
       return error_at (err, ERR_input, where, "the op touches no tensor %d", list->at[j]);
   }
+  return true;
+}
+
+/* Waits go backwards in the list, so that they have no circles. `seen` holds, per op, the last one
+   that named it, plus 1. */
+static bool waits_are_sound (const trace *t, int32_t *seen, error *err) {
+  char where[64];
+  for (int32_t i = 0; i < t->n_ops; i++)
+    for (int32_t j = 0; j < t->ops[i].after.count; j++) {
+      int32_t k = t->ops[i].after.at[j];
+      snprintf (where, sizeof where, "/ops/%d/after/%d", i, j);
+      if (k < 0 || k >= i)
+        return error_at (err, ERR_input, where, "an op waits for ops before it only, not for op %d",
+                         k);
+      if (seen[k] == i + 1)
+        return error_at (err, ERR_input, where, "op %d is named twice", k);
+      seen[k] = i + 1;
+    }
   return true;
 }
 
@@ -139,7 +166,8 @@ bool trace_validate (const trace *t, error *err) {
   int64_t *seen = NEW (scratch, t->n_tensors, int64_t, err);
   int32_t *first = NEW (scratch, t->n_tensors, int32_t, err);
   int32_t *last = NEW (scratch, t->n_tensors, int32_t, err);
-  bool ok = seen && first && last;
+  int32_t *waited = NEW (scratch, t->n_ops, int32_t, err);
+  bool ok = seen && first && last && waited && waits_are_sound (t, waited, err);
   if (ok) {
     memset (first, 0xff, (size_t)t->n_tensors * sizeof *first);
     memset (last, 0xff, (size_t)t->n_tensors * sizeof *last);
@@ -151,15 +179,50 @@ bool trace_validate (const trace *t, error *err) {
   return ok;
 }
 
-int64_t trace_total_ns (const trace *t) {
+int32_t trace_count_streams (const trace *t) {
+  int32_t last = 0;
+  for (int32_t i = 0; i < t->n_ops; i++)
+    last = t->ops[i].stream > last ? t->ops[i].stream : last;
+  return last + 1;
+}
+
+int64_t trace_sum_ns (const trace *t) {
   int64_t total = 0;
   for (int32_t i = 0; i < t->n_ops; i++)
     total += t->ops[i].ns + t->ops[i].gap_ns;
   return total;
 }
 
+int64_t trace_busiest_ns (const trace *t) {
+  int64_t of[MOST_STREAMS] = { 0 }, most = 0;
+  for (int32_t i = 0; i < t->n_ops; i++) {
+    int64_t *sum = &of[t->ops[i].stream];
+    *sum += t->ops[i].ns + t->ops[i].gap_ns;
+    most = *sum > most ? *sum : most;
+  }
+  return most;
+}
+
+int64_t trace_total_ns (const trace *t) {
+  if (!trace_has_streams (t))
+    return trace_sum_ns (t);
+  arena *scratch = arena_new (0);
+  error ignored = { 0 };
+  const int64_t *ends_ns = scratch ? trace_ends (t, scratch, &ignored) : NULL;
+  /* without memory, what is certainly not too much */
+  int64_t total = ends_ns ? ends_ns[t->n_ops] : trace_busiest_ns (t);
+  arena_free (scratch);
+  return total;
+}
+
 int64_t *trace_ends (const trace *t, arena *a, error *err) {
   int64_t *ends_ns = NEW (a, (int64_t)t->n_ops + 1, int64_t, err);
+  if (ends_ns && trace_has_streams (t)) {
+    int64_t *own_ns = streams_ends (t, a, err);
+    for (int32_t k = 0; own_ns && k < t->n_ops; k++)
+      ends_ns[k + 1] = own_ns[k] > ends_ns[k] ? own_ns[k] : ends_ns[k];
+    return own_ns ? ends_ns : NULL;
+  }
   for (int32_t k = 0; ends_ns && k < t->n_ops; k++)
     ends_ns[k + 1] = ends_ns[k] + t->ops[k].gap_ns + t->ops[k].ns;
   return ends_ns;

@@ -18,6 +18,7 @@
 #define MOST_GRANULE_BYTES ((int64_t)1 << 30) /* in which memory is mapped */
 #define MOST_PARTS ((int64_t)1 << 53)         /* also of a batch */
 #define NO_OP (-1)                            /* born_before, dies_after: not given */
+#define MOST_STREAMS 64
 
 typedef enum tensor_kind {
   TENSOR_PARAMETER,
@@ -32,8 +33,22 @@ typedef enum tensor_kind {
 
 typedef enum op_phase { OP_FORWARD, OP_BACKWARD, OP_UPDATE, OP_OTHER, OP_PHASES } op_phase;
 
+/* An op that several ranks run together. */
+typedef enum collective_kind {
+  COLLECTIVE_none,
+  COLLECTIVE_all_reduce,
+  COLLECTIVE_all_gather,
+  COLLECTIVE_reduce_scatter,
+  COLLECTIVE_all_to_all,
+  COLLECTIVE_broadcast,
+  COLLECTIVE_send,
+  COLLECTIVE_recv,
+  COLLECTIVE_KINDS
+} collective_kind;
+
 extern const char *const tensor_kind_names[TENSOR_KINDS + 1]; /* NULL at the end */
 extern const char *const op_phase_names[OP_PHASES + 1];
+extern const char *const collective_names[COLLECTIVE_KINDS + 1]; /* "" where it is none */
 
 typedef struct index_list {
   int32_t *at;
@@ -77,8 +92,13 @@ typedef struct op {
   index_list side;     /* of what it touches: a copy of the op leaves it alone */
   index_list digested; /* of what it touches: digests decided whether it is written */
   index_list unknown;  /* nothing did, so it is read and written */
+  index_list after;    /* ops before it in the list, of any stream: it waits for their ends */
   const char *compute; /* canonical JSON, or NULL */
+  const char *group;   /* of a collective: the ranks that take part; or NULL */
+  int64_t group_bytes; /* of a collective: what each rank puts in or gets */
+  int32_t stream;
   op_phase phase;
+  collective_kind collective;
 } op;
 
 static inline bool op_touches (const op *o, int32_t tensor) {
@@ -113,6 +133,7 @@ typedef struct trace {
   trace_source source;
   int64_t batch;
   int32_t n_tensors, n_ops, n_samples;
+  int32_t n_streams; /* 0 and 1: all ops run one after the other */
   tensor *tensors;
   op *ops;
   int64_t *ns_samples; /* n_samples rows of n_ops */
@@ -151,9 +172,19 @@ enum { TRACE_DIGEST = 7 + 64 + 1 };
 bool trace_canonical (const trace *t, bytes *out, error *err) MUST_CHECK;
 bool trace_digest (const trace *t, char digest[TRACE_DIGEST], error *err) MUST_CHECK;
 
-/* Sum of durations and gaps. */
+static inline bool trace_has_streams (const trace *t) {
+  return t->n_streams > 1;
+}
+
+/* One more than the last stream that an op names. */
+int32_t trace_count_streams (const trace *t);
+/* Sum of durations and gaps: of all ops, and of the stream that has most. */
+int64_t trace_sum_ns (const trace *t);
+int64_t trace_busiest_ns (const trace *t);
+/* What a step takes if nothing stalls: the sum, or of several streams the longest path. */
 int64_t trace_total_ns (const trace *t);
-/* When each op ends if nothing stalls: n_ops + 1 times, of which [k] is the end of op k - 1. */
+/* When each op and those before it in the list have ended if nothing stalls: n_ops + 1 times, of
+   which [k] is that of op k - 1. */
 int64_t *trace_ends (const trace *t, arena *a, error *err) MUST_CHECK;
 /* Between the end of op `after` and the end of what is before op `before`, cyclically, by these
    times. */

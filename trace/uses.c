@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "trace/streams.h"
+
 /* Adds a use by `op`, or widens the one that is there already. */
 static void add (uses *u, int32_t *next, int32_t *last, int32_t tensor, int32_t op, bool reads,
                  bool writes, bool fill) {
@@ -38,7 +40,24 @@ typedef struct lives {
   int32_t *born, *born_link, *dies, *dies_link; /* per op its first tensor, per tensor the next */
   bool *touched;                                /* by any op: else the tensor is nothing */
   int32_t *last;
+  int32_t *holds, *holds_link; /* per op: ops that it may run beside; NULL: there are none */
 } lives;
+
+/* What an op uses is still there for the last op that may begin before it has ended. */
+static void keep (const trace *t, const lives *l, uses *u, int32_t *next, int32_t held, int32_t by,
+                  bool fill) {
+  const op *o = &t->ops[held];
+  for (int32_t j = 0; j < o->reads.count; j++)
+    add (u, next, l->last, o->reads.at[j], by, false, false, fill);
+  for (int32_t j = 0; j < o->writes.count; j++)
+    add (u, next, l->last, o->writes.at[j], by, false, false, fill);
+  for (int32_t x = l->born[held]; x >= 0; x = l->born_link[x])
+    if (l->touched[x])
+      add (u, next, l->last, x, by, false, false, fill);
+  for (int32_t x = l->dies[held]; x >= 0; x = l->dies_link[x])
+    if (l->touched[x])
+      add (u, next, l->last, x, by, false, false, fill);
+}
 
 static void visit (const trace *t, const lives *l, uses *u, int32_t *next, bool fill) {
   memset (l->last, 0xff, (size_t)t->n_tensors * sizeof *l->last);
@@ -56,7 +75,26 @@ static void visit (const trace *t, const lives *l, uses *u, int32_t *next, bool 
     for (int32_t x = l->dies[i]; x >= 0; x = l->dies_link[x])
       if (l->touched[x])
         add (u, next, l->last, x, i, false, false, fill);
+    for (int32_t k = l->holds ? l->holds[i] : NO_OP; k >= 0; k = l->holds_link[k])
+      keep (t, l, u, next, k, i, fill);
   }
+}
+
+static bool chain_holds (const trace *t, lives *l, arena *a, error *err) {
+  streams s;
+  if (!trace_has_streams (t))
+    return true;
+  l->holds = NEW (a, t->n_ops, int32_t, err);
+  l->holds_link = NEW (a, t->n_ops, int32_t, err);
+  if (!l->holds || !l->holds_link || !streams_of (t, a, &s, err))
+    return false;
+  memset (l->holds, 0xff, (size_t)t->n_ops * sizeof *l->holds);
+  for (int32_t k = t->n_ops - 1; k >= 0; k--)
+    if (s.held[k] > k) {
+      l->holds_link[k] = l->holds[s.held[k]];
+      l->holds[s.held[k]] = k;
+    }
+  return true;
 }
 
 static void mark_touched (const trace *t, bool *touched) {
@@ -85,7 +123,8 @@ bool uses_of (const trace *t, arena *a, uses *out, error *err) {
               .touched = NEW (scratch, t->n_tensors, bool, err),
               .last = NEW (scratch, t->n_tensors, int32_t, err) };
   int32_t *next = NEW (scratch, t->n_tensors, int32_t, err);
-  bool ok = l.born && l.born_link && l.dies && l.dies_link && l.touched && l.last && next;
+  bool ok = l.born && l.born_link && l.dies && l.dies_link && l.touched && l.last && next &&
+            chain_holds (t, &l, scratch, err);
   if (ok) {
     chain (t, l.born, l.born_link, offsetof (tensor, born_before));
     chain (t, l.dies, l.dies_link, offsetof (tensor, dies_after));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The users of each tensor: one row of uses a tensor, in order of ops.  `born_before` is a write
-   and `dies_after` a use by that op, as docs/formats.md defines it for units and moves. */
+   and `dies_after` a use by that op, as docs/formats.md defines it for units and moves; of several
+   streams also the last op that may begin before a user has ended. */
 #ifndef FERRY_TRACE_USES_H
 #define FERRY_TRACE_USES_H
 

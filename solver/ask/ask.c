@@ -238,7 +238,7 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
   plan *p;
   solve_options how = q->options;
   *done = false;
-  if (!stays_anywhere (&how) || how.noise_percent)
+  if (!stays_anywhere (&how) || how.noise_percent || trace_has_streams (t))
     return true;
   if (!needs_plan (t, &q->device, a, &p, err))
     return false;
@@ -314,7 +314,7 @@ bool ask_others_of (const trace *t, const ask *q, const allowed *most, int64_t s
   solve_options how = q->options;
   how.device = &q->device;
   *count = 0;
-  if (step_ns <= solve_enough_ns (how.gap_ppm, compute_ns))
+  if (trace_has_streams (t) || step_ns <= solve_enough_ns (how.gap_ppm, compute_ns))
     return true;
   if (how.recompute == RECOMPUTE_OFF && most->recompute != RECOMPUTE_OFF) {
     how.recompute = RECOMPUTE_AUTO;

@@ -241,7 +241,7 @@ static bool group_bound (work *w, error *err) {
   ranks_answer *out = w->out;
   allowed x = allowed_of (&w->q->options);
   int32_t op;
-  if (allowed_rewrites (&x) || w->q->options.order != ORDER_AS_IS)
+  if (allowed_rewrites (&x) || w->q->options.order != ORDER_AS_IS || trace_has_streams (w->t))
     return true;
   arena *scratch = arena_made (err);
   counted_step s;

@@ -16,6 +16,7 @@
 #include "solver/sections/sections.h"
 #include "solver/place/schedule.h"
 #include "trace/summary.h"
+#include "trace/streams.h"
 
 #define GIB ((int64_t)1 << 30)
 
@@ -283,6 +284,8 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   int64_t *at = *sorted = NEW (a, count, int64_t, err);
   out->points = NEW (a, count, curve_point, err);
   needs n;
+  if (!streams_must_be_one (t, "a curve", err))
+    return false;
   if (!at || !out->points || !curve_floor (t, o, a, &out->floor_bytes, err) ||
       !needs_of (t, o->device, a, &n, err))
     return false;

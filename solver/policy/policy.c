@@ -10,6 +10,7 @@
 #include "solver/policy/orders.h"
 #include "trace/check/check.h"
 #include "trace/simulate/simulate.h"
+#include "trace/streams.h"
 
 enum { TRIES = 6 };
 
@@ -301,6 +302,9 @@ bool policy_run (policy_id id, const policy_request *request, arena *a, policy_a
   policy_attempt r = { .request = request };
   policy_values standard = policy_standard ();
   orders_options orders;
+  *out = (policy_answer){ 0 };
+  if (!streams_must_be_one (request->trace, "a policy", err))
+    return false;
   if (searches_orders (id, request->values, &orders))
     return orders_search (request, &orders, a, out, err);
   error why = { 0 };

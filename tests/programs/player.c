@@ -12,7 +12,7 @@
 #include "tests/programs/gpu.h"
 #include "trace/trace.h"
 
-enum { MOST_STREAMS = 8, MOST_NAME = 400 };
+enum { STREAMS_AT_MOST = 8, MOST_NAME = 400 };
 
 typedef struct held { /* a tensor */
   CUdeviceptr at;
@@ -29,7 +29,7 @@ typedef struct playing {
   CUfunction *functions;
   CUdeviceptr *extra; /* of each op, where it is impure */
   CUdeviceptr counter, scratch;
-  CUstream streams[MOST_STREAMS];
+  CUstream streams[STREAMS_AT_MOST];
   CUevent event;
   int64_t n_streams, scale, random, n_random;
   int64_t stray; /* from that step on it does something else before an op, in every second one */
@@ -184,7 +184,7 @@ static void read_arguments (playing *p, int argc, char **argv) {
         !number (argv[i], "impure", &p->n_random) && !number (argv[i], "stray", &p->stray) &&
         !number (argv[i], "habit_step", &habit_step) && !read_impurity (p, argv[i]))
       wrong (argv[i]);
-  if (p->scale < 1 || player.stride < 1 || p->n_streams < 1 || p->n_streams > MOST_STREAMS)
+  if (p->scale < 1 || player.stride < 1 || p->n_streams < 1 || p->n_streams > STREAMS_AT_MOST)
     wrong ("scale, stride, streams");
   player.habit_step = (int32_t)habit_step;
   for (int64_t i = 0; i < p->n_random; i++) {

@@ -65,6 +65,11 @@ class Rank:
     def __init__(self, job):
         trace, plan = job["trace"], job["plan"]
         self.ops = [(op.get("ns") or 0, op.get("gap_ns") or 0) for op in trace["ops"]]
+        self.streams = [op.get("stream") or 0 for op in trace["ops"]]
+        self.waits = [set(op.get("after") or []) for op in trace["ops"]]
+        for k, stream in enumerate(self.streams):
+            self.waits[k].update([i for i in range(k) if self.streams[i] == stream][-1:])
+        self.together = [(op.get("group") or "", op["collective"]) if op.get("collective") else None for op in trace["ops"]]
         self.moves = moves = plan.get("moves") or []
         self.order = (plan.get("out_order") or [], plan.get("in_order") or [])
         granule = plan["placement"]["granule_bytes"]
@@ -80,14 +85,44 @@ class Rank:
         self.due = {}
         for place, m in enumerate(self.order[IN]):
             self.due[moves[m]["in_before"]] = place + 1
+        for k in range(len(self.ops)):  # who waits for a copy makes those behind it in the list wait
+            self.due[k] = max(self.due.get(i, 0) for i in range(k + 1))
+        rows = dict(self.op_waits)
+        for k in range(len(self.ops)):
+            met = [rows[i] for i in range(k + 1) if i in rows]
+            if met:
+                self.op_waits[k] = max(met)
         self.out_place = {m: place for place, m in enumerate(self.order[OUT])}
         self.begin()
 
     def begin(self):
-        self.done_ops, self.done = 0, [0, 0]
-        self.running, self.gap_end = None, self.ops[0][1]
+        self.step, self.ended, self.done = 0, set(), [0, 0]
+        self.running, self.free_at = {}, {}  # by op: its end; when its gap has passed
+        self.free(0)
         self.busy = [None, None]  # (end of the latency, work or None while it lasts)
         self.ops_at, self.copies_at = {}, ({}, {})
+
+    @property
+    def done_ops(self):
+        """Those of the head of the list that have all ended."""
+        return self.step * len(self.ops) + next(k for k in range(len(self.ops) + 1) if k not in self.ended)
+
+    def free(self, now):
+        """Gaps begin behind all that an op of this step waits for."""
+        for k, waits in enumerate(self.waits):
+            if k not in self.free_at and waits <= self.ended:
+                self.free_at[k] = now + self.ops[k][1]
+
+    def end(self, k, now):
+        self.ops_at[self.step * len(self.ops) + k].append(now)
+        del self.running[k]
+        self.ended.add(k)
+        if len(self.ended) == len(self.ops):
+            self.step, self.ended, self.free_at = self.step + 1, set(), {}
+        self.free(now)
+
+    def waiting(self):
+        return [k for k in self.free_at if k not in self.ended and k not in self.running]
 
     def counts(self):
         return len(self.ops), len(self.order[OUT]), len(self.order[IN])
@@ -99,12 +134,12 @@ class Rank:
         done += [self.done[IN] // ins] if ins else []
         return min(done)
 
-    def op_may(self, now, steps_of_all):
-        ops, outs, ins = self.counts()
-        step, k = divmod(self.done_ops, ops)
-        if now < self.gap_end or (k == 0 and steps_of_all < step):
+    def op_may(self, k, now, steps_of_all):
+        _, outs, ins = self.counts()
+        step = self.step
+        if now < self.free_at[k] or steps_of_all < step:
             return False
-        if k in self.due and self.done[IN] < step * ins + self.due[k]:
+        if self.due[k] and self.done[IN] < step * ins + self.due[k]:
             return False
         return k not in self.op_waits or self.done[OUT] >= step * outs + self.op_waits[k]
 
@@ -147,22 +182,20 @@ class Machine:
                     rank.done[way] += 1
                     rank.busy[way] = None
                     any_end = True
-            if rank.running is not None and rank.running <= now:
-                rank.ops_at[rank.done_ops].append(now)
-                rank.done_ops += 1
-                rank.gap_end = now + rank.ops[rank.done_ops % len(rank.ops)][1]
-                rank.running = None
+            for k in [k for k, end in rank.running.items() if end <= now]:
+                rank.end(k, now)
                 any_end = True
         return any_end
 
     def instant_ops(self, now):
         started = False
-        steps = min(rank.done_ops // len(rank.ops) for rank in self.ranks)
+        steps = min(rank.step for rank in self.ranks)
         for rank in self.ranks:
-            if rank.running is None and rank.op_may(now, steps):
-                rank.running = now + rank.ops[rank.done_ops % len(rank.ops)][0]
-                rank.ops_at[rank.done_ops] = [now]
-                started = True
+            for k in rank.waiting():
+                if rank.op_may(k, now, steps):
+                    rank.running[k] = now + rank.ops[k][0]
+                    rank.ops_at[rank.step * len(rank.ops) + k] = [now]
+                    started = True
         return started
 
     def start_copies(self, now, held):
@@ -186,10 +219,8 @@ class Machine:
     def next_time(self, now, rates):
         times = []
         for i, rank in enumerate(self.ranks):
-            if rank.running is not None:
-                times.append(rank.running)
-            elif rank.gap_end > now:
-                times.append(rank.gap_end)
+            times += rank.running.values()
+            times += [rank.free_at[k] for k in rank.waiting() if rank.free_at[k] > now]
             for way in (OUT, IN):
                 at = rank.busy[way]
                 if at:
@@ -277,7 +308,7 @@ class Machine:
 
 
 def main(text):
-    wrong, n, seen = 0, 0, {"settled": 0, "several": 0, "shared": 0}
+    wrong, n, seen = 0, 0, {"settled": 0, "several": 0, "shared": 0, "streams": 0}
     at, decoder = 0, json.JSONDecoder()
     while at < len(text):
         case, at = decoder.raw_decode(text, at)
@@ -288,12 +319,13 @@ def main(text):
         seen["settled"] += settled
         seen["several"] += len(case["jobs"]) > 1
         seen["shared"] += machine.shared
+        seen["streams"] += any(len(set(rank.streams)) > 1 for rank in machine.ranks)
         if (step_ns, settled, lines) != (case["step_ns"], case["settled"], case["answer"]["lines"]):
             wrong += 1
             print("seed %d: ferry says %s, the second simulator %s" %
                   (case["seed"], (case["step_ns"], case["settled"]), (step_ns, settled)))
-    print("%d cases: %d settled, %d with several ranks, in %d a group slowed copies" %
-          (n, seen["settled"], seen["several"], seen["shared"]))
+    print("%d cases: %d settled, %d with several ranks, in %d a group slowed copies, %d with streams" %
+          (n, seen["settled"], seen["several"], seen["shared"], seen["streams"]))
     return wrong, n, seen
 
 

@@ -121,9 +121,9 @@ static bool rewrites (checker *c) {
 
 static bool run (checker *c) {
   return digest_matches (c) && device_in_range (c) && within_device (c) && check_resting (c) &&
-         check_order (c) && rewrites (c) && check_units (c) && check_moves (c) && check_clean (c) &&
-         check_orders (c) && check_rows (c) && check_places (c) && check_arena (c) &&
-         check_host (c) && check_safe (c);
+         check_order (c) && rewrites (c) && check_race (c) && check_units (c) && check_moves (c) &&
+         check_clean (c) && check_orders (c) && check_rows (c) && check_places (c) &&
+         check_arena (c) && check_host (c) && check_safe (c);
 }
 
 bool check_plan (const trace *t, const plan *p, arena *scratch, check_rule *broken, error *err) {

@@ -5,11 +5,13 @@
 
 #include "trace/check/check.h"
 #include "trace/rewrite/rewrite.h"
+#include "trace/streams.h"
 
 typedef struct check_use {
   int32_t unit, op;
   int32_t next_write; /* the first op from this on that writes the unit; NO_OP: none does */
   bool writes;
+  bool held; /* only for an op that may still run beside this one */
 } check_use;
 
 typedef struct check_unit {
@@ -54,6 +56,7 @@ typedef struct checker {
   check_rule *broken;
   error *err;
   int32_t n_ops, n_units;
+  streams s; /* of t, where it has several */
   check_unit *units;
   int32_t *unit_of; /* per tensor; -1: nothing or pooled */
   check_use *uses;  /* by unit, then op */
@@ -96,6 +99,7 @@ bool check_hand_over (checker *c, check_handovers *list, int32_t former, int32_t
 /* In this order. */
 bool check_resting (checker *c) MUST_CHECK;
 bool check_order (checker *c) MUST_CHECK;
+bool check_race (checker *c) MUST_CHECK;
 bool check_units (checker *c) MUST_CHECK;
 bool check_moves (checker *c) MUST_CHECK;
 bool check_clean (checker *c) MUST_CHECK;

@@ -2,6 +2,8 @@
 /* Live and safe. The three queues of one step are walked as far as their waits let them: where they
    stop, the plan hangs. In the order of that walk, two steps are walked again with what each event
    knows to have ended, and every taking over in the second is judged. */
+#include <string.h>
+
 #include "trace/check/inner.h"
 
 /* So many of each queue have surely ended, counted from the first of the two steps. */
@@ -20,6 +22,10 @@ typedef struct walk {
   int32_t *due;                           /* places in in_order, by the op that waits for them */
   known *op_end, *out_end, *in_end;       /* of both steps */
   known *op_start, *out_start, *in_start; /* of the second */
+  known *own; /* of several streams: at the end of each op of this step; op_end is then of all ops
+                 up to it in the list */
+  known gate; /* of several streams: what the ops of this step so far wait for of copies */
+  int32_t newest[MOST_STREAMS]; /* of each stream, in this step */
 } walk;
 
 bool check_hand_over (checker *c, check_handovers *list, int32_t former, int32_t next,
@@ -126,14 +132,50 @@ static void learn_wait (known *x, const known *ends, int32_t wait, int64_t befor
     learn_count (x, ends, before + wait);
 }
 
-static known start_of_op (const walk *w, int32_t step, int32_t k) {
+static void learn_copies (const walk *w, int32_t step, int32_t k, known *x) {
   const checker *c = w->c;
-  known x = { 0, 0, 0 };
-  learn_count (&x, w->op_end, (int64_t)step * c->n_ops + k);
-  learn_wait (&x, w->out_end, c->wait_outs[k], (int64_t)step * c->p->n_outs);
+  learn_wait (x, w->out_end, c->wait_outs[k], (int64_t)step * c->p->n_outs);
   for (int32_t i = w->due_first[k]; i < w->due_first[k + 1]; i++)
-    learn (&x, &w->in_end[(int64_t)step * c->p->n_ins + w->due[i]]);
+    learn (x, &w->in_end[(int64_t)step * c->p->n_ins + w->due[i]]);
+}
+
+static known start_of_op (const walk *w, int32_t step, int32_t k) {
+  known x = { 0, 0, 0 };
+  learn_count (&x, w->op_end, (int64_t)step * w->c->n_ops + k);
+  learn_copies (w, step, k, &x);
   return x;
+}
+
+/* On a stream beside others: all of the step before has ended, and what it waits for. */
+static known start_beside (walk *w, int32_t step, int32_t k) {
+  const checker *c = w->c;
+  const op *o = &c->t->ops[k];
+  int64_t before = (int64_t)step * c->n_ops;
+  if (k == 0) {
+    w->gate = (known){ 0, 0, 0 };
+    memset (w->newest, 0xff, sizeof w->newest);
+  }
+  learn_copies (w, step, k, &w->gate);
+  known x = w->gate;
+  learn_count (&x, w->op_end, before);
+  if (w->newest[o->stream] != NO_OP)
+    learn (&x, &w->own[w->newest[o->stream]]);
+  for (int32_t i = 0; i < o->after.count; i++)
+    learn (&x, &w->own[o->after.at[i]]);
+  if (x.ops < before + c->s.prefix[k])
+    x.ops = before + c->s.prefix[k];
+  return x;
+}
+
+static void end_beside (walk *w, int32_t step, int32_t k, known x) {
+  int64_t at = (int64_t)step * w->c->n_ops + k;
+  if (x.ops == at)
+    x.ops++;
+  w->own[k] = x;
+  w->newest[w->c->t->ops[k].stream] = k;
+  w->op_end[at] = x;
+  learn_count (&w->op_end[at], w->op_end, at);
+  w->op_end[at].ops = at + 1;
 }
 
 static known start_of_out (const walk *w, int32_t step, int32_t place) {
@@ -172,6 +214,12 @@ static void walk_step (walk *w, int32_t step) {
     known x;
     switch ((event)w->order[i]) {
     case EVENT_OP:
+      if (w->own) {
+        w->op_start[ops] = start_beside (w, step, (int32_t)ops);
+        end_beside (w, step, (int32_t)ops, w->op_start[ops]);
+        ops++;
+        break;
+      }
       x = w->op_start[ops] = start_of_op (w, step, (int32_t)ops);
       before = (int64_t)step * c->n_ops + ops++;
       x.ops = before + 1;
@@ -193,6 +241,25 @@ static void walk_step (walk *w, int32_t step) {
   }
 }
 
+/* All ops of this step, up to the end of a stay, that use what it holds have ended when an op of
+   another stream begins. */
+static bool users_have_ended (const walk *w, const check_handover *x, const known *birth) {
+  const checker *c = w->c;
+  const stay *s = &c->p->placement.stays[x->former];
+  int32_t op = c->stays[x->next].op, last = c->stays[x->former].end.index;
+  if (s->kind == STAY_WORKSPACE)
+    return streams_ordered (c->t, &c->s, s->index, op);
+  int32_t unit = s->kind == STAY_MOVE    ? c->p->moves[s->index].unit
+                 : s->kind == STAY_GROUP ? c->t->n_tensors + s->index
+                                         : s->index;
+  const check_unit *u = &c->units[unit];
+  for (int32_t i = u->first_use; i < u->first_use + u->n_uses && c->uses[i].op <= last; i++)
+    if (!c->uses[i].held && birth->ops <= (int64_t)c->n_ops + c->uses[i].op &&
+        !streams_ordered (c->t, &c->s, c->uses[i].op, op))
+      return false;
+  return true;
+}
+
 static bool granules_safe (const walk *w) {
   checker *c = w->c;
   for (int64_t i = 0; i < c->device.count; i++) {
@@ -202,7 +269,8 @@ static bool granules_safe (const walk *w) {
     const known *birth = next->in < 0 ? &w->op_start[next->op] : &w->in_start[next->in];
     int64_t step = (x->same_step ? 1 : 0) + end->steps;
     int64_t needed = step * (end->out ? c->p->n_outs : c->n_ops) + end->index + 1;
-    if ((end->out ? birth->outs : birth->ops) < needed)
+    if ((end->out ? birth->outs : birth->ops) < needed &&
+        !(w->own && step == 1 && next->in < 0 && !end->out && users_have_ended (w, x, birth)))
       return check_breaks (c, RULE_safe, "placement/stays", x->next, "runs",
                            "granules of row %d are taken at the start of %s %d, when %s %d may not "
                            "have ended; it needs a later wait",
@@ -241,7 +309,8 @@ static bool walk_new (walk *w) {
   w->out_start = NEW (c->a, p->n_outs, known, c->err);
   w->in_start = NEW (c->a, p->n_ins, known, c->err);
   return w->order && w->op_end && w->out_end && w->in_end && w->op_start && w->out_start &&
-         w->in_start && list_due (w);
+         w->in_start && list_due (w) &&
+         (c->s.count < 2 || (w->own = NEW (c->a, c->n_ops, known, c->err)));
 }
 
 bool check_safe (checker *c) {

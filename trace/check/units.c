@@ -114,9 +114,14 @@ static int by_unit_and_op (const void *x, const void *y) {
                             : (a->op > b->op) - (a->op < b->op);
 }
 
+/* Ops of other streams may begin before this one has ended: what it uses is there for them all. */
 static int64_t add_use (checker *c, int64_t n, int32_t tensor, int32_t op, bool writes) {
-  if (c->unit_of[tensor] >= 0)
-    c->uses[n++] = (check_use){ c->unit_of[tensor], op, NO_OP, writes };
+  int32_t last = c->s.count > 1 ? c->s.held[op] : op;
+  if (c->unit_of[tensor] < 0)
+    return n;
+  c->uses[n++] = (check_use){ c->unit_of[tensor], op, NO_OP, writes, false };
+  if (last > op)
+    c->uses[n++] = (check_use){ c->unit_of[tensor], last, NO_OP, false, true };
   return n;
 }
 
@@ -144,6 +149,7 @@ static bool gather_uses (checker *c) {
   int64_t most = 2 * (int64_t)c->t->n_tensors, kept = 0;
   for (int32_t k = 0; k < c->n_ops; k++)
     most += (int64_t)c->t->ops[k].reads.count + c->t->ops[k].writes.count;
+  most *= 2; /* and once more where they are held */
   if (most > INT32_MAX)
     return error_set (c->err, ERR_limit, "%lld uses are more than check can count",
                       (long long)most);
@@ -152,9 +158,10 @@ static bool gather_uses (checker *c) {
   int64_t n = list_uses (c);
   qsort (c->uses, (size_t)n, sizeof *c->uses, by_unit_and_op);
   for (int64_t i = 0; i < n; i++)
-    if (kept > 0 && by_unit_and_op (&c->uses[kept - 1], &c->uses[i]) == 0)
+    if (kept > 0 && by_unit_and_op (&c->uses[kept - 1], &c->uses[i]) == 0) {
       c->uses[kept - 1].writes |= c->uses[i].writes;
-    else
+      c->uses[kept - 1].held &= c->uses[i].held;
+    } else
       c->uses[kept++] = c->uses[i];
   for (int32_t u = 0; u < c->n_units; u++)
     c->units[u].first = c->units[u].last = NO_OP;

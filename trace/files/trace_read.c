@@ -11,15 +11,17 @@
 static const char *const top_keys[] = { "format",  "name", "batch",      "source",
                                         "tensors", "ops",  "ns_samples", NULL };
 static const char *const source_keys[] = { "kind",       "detail", "device", "made_for", "zoo",
-                                           "confidence", "doubt",  "checks", "inputs", NULL };
+                                           "confidence", "doubt",  "checks", "inputs",   NULL };
 static const char *const tensor_keys[] = { "name",        "bytes",      "kind",
                                            "persistent",  "pinned",     "split",
                                            "born_before", "dies_after", NULL };
-static const char *const op_keys[] = { "name",  "ns",      "gap_ns",   "workspace_bytes",
-                                       "phase", "parts",   "reads",    "writes",
-                                       "side",  "compute", "digested", "unknown",
-                                       NULL };
-static const char *const op_lists[] = { "reads", "writes", "side", "digested", "unknown", NULL };
+static const char *const op_keys[] = { "name",       "ns",    "gap_ns",      "workspace_bytes",
+                                       "phase",      "parts", "reads",       "writes",
+                                       "side",       "after", "compute",     "digested",
+                                       "unknown",    "group", "group_bytes", "stream",
+                                       "collective", NULL };
+static const char *const op_lists[] = { "reads",    "writes",  "side", "after",
+                                        "digested", "unknown", NULL };
 static const char *const split_words[] = { "batch", NULL };
 
 typedef struct reading {
@@ -74,7 +76,8 @@ static bool read_tensor (reading *r, const table *from, size_t row) {
   return json_get_int32 (&cell, 0, INT32_MAX - 1, &x->dies_after, r->err);
 }
 
-static bool read_list (reading *r, const table *from, const char *key, size_t row,
+/* most: the last index that there is. */
+static bool read_list (reading *r, const table *from, const char *key, size_t row, int32_t most,
                        index_list *out) {
   table_place place;
   table_slice slice;
@@ -89,13 +92,31 @@ static bool read_list (reading *r, const table *from, const char *key, size_t ro
   out->count = (int32_t)slice.count;
   for (size_t i = 0; i < slice.count; i++) {
     json at = json_element (&slice.array, slice.first + i);
-    int32_t most = r->trace->n_tensors - 1;
     if (!json_is_int (&at))
-      return json_error (&at, r->err, "the index of a tensor is needed here");
+      return json_error (&at, r->err, "the index of %s is needed here",
+                         out == &r->trace->ops[row].after ? "an op" : "a tensor");
     if (!json_get_int32 (&at, 0, most < 0 ? 0 : most, &out->at[i], r->err))
       return false;
   }
   return true;
+}
+
+static bool read_stream (reading *r, const table *from, size_t row, op *o) {
+  table_place place;
+  json cell = table_cell (from, "stream", row, &place);
+  if (!json_get_int32 (&cell, 0, MOST_STREAMS - 1, &o->stream, r->err))
+    return false;
+  int word = COLLECTIVE_none;
+  cell = table_cell (from, "collective", row, &place);
+  if (!json_get_word (&cell, collective_names + 1, &word, r->err))
+    return false;
+  if (!json_is_absent (&cell))
+    o->collective = (collective_kind)(word + 1);
+  const char *group = NULL;
+  cell = table_cell (from, "group", row, &place);
+  if (!json_get_text (&cell, &group, r->err))
+    return false;
+  return !group || !*group || (o->group = arena_string (r->arena, group, r->err));
 }
 
 static bool read_op (reading *r, const table *from, size_t row) {
@@ -108,8 +129,10 @@ static bool read_op (reading *r, const table *from, size_t row) {
     { "gap_ns", offsetof (op, gap_ns), 0, MOST_NS, 0 },
     { "workspace_bytes", offsetof (op, workspace_bytes), 0, MOST_TENSOR_BYTES, 0 },
     { "parts", offsetof (op, parts), 1, MOST_PARTS, 1 },
+    { "group_bytes", offsetof (op, group_bytes), 0, MOST_TENSOR_BYTES, 0 },
   };
   table_place place;
+  int32_t last = r->trace->n_tensors - 1, ops = r->trace->n_ops - 1;
   op *o = &r->trace->ops[row];
   *o = (op){ .name = "", .phase = OP_OTHER };
   json cell = table_cell (from, "name", row, &place);
@@ -135,11 +158,12 @@ static bool read_op (reading *r, const table *from, size_t row) {
     if (!o->compute)
       return false;
   }
-  return read_list (r, from, "reads", row, &o->reads) &&
-         read_list (r, from, "writes", row, &o->writes) &&
-         read_list (r, from, "side", row, &o->side) &&
-         read_list (r, from, "digested", row, &o->digested) &&
-         read_list (r, from, "unknown", row, &o->unknown);
+  return read_list (r, from, "reads", row, last, &o->reads) &&
+         read_list (r, from, "writes", row, last, &o->writes) &&
+         read_list (r, from, "side", row, last, &o->side) &&
+         read_list (r, from, "digested", row, last, &o->digested) &&
+         read_list (r, from, "unknown", row, last, &o->unknown) &&
+         read_list (r, from, "after", row, ops, &o->after) && read_stream (r, from, row, o);
 }
 
 static bool open_table (reading *r, const json *at, const char *const *keys,
@@ -172,6 +196,7 @@ static bool read_tables (reading *r, const json *root) {
   for (size_t row = 0; row < from.rows; row++)
     if (!read_op (r, &from, row))
       return false;
+  t->n_streams = trace_count_streams (t);
   return true;
 }
 

@@ -59,13 +59,33 @@ static void put_tensor (json_writer *w, const tensor *x, bool all) {
   json_close_object (w);
 }
 
+/* Also in the canonical form, there are none of these without several streams or ranks: so a trace
+   of one has the digest that it always had. */
+static void put_lists_of_streams (json_writer *w, const op *o) {
+  if (o->after.count) {
+    json_put_key (w, "after");
+    put_list (w, &o->after);
+  }
+  if (o->collective)
+    json_add_text (w, "collective", collective_names[o->collective]);
+}
+
+static void put_group (json_writer *w, const op *o) {
+  if (o->group)
+    json_add_text (w, "group", o->group);
+  if (o->group_bytes)
+    json_add_int (w, "group_bytes", o->group_bytes);
+}
+
 static void put_op (json_writer *w, const op *o, bool all) {
   json_open_object (w);
+  put_lists_of_streams (w, o);
   if (all || o->compute)
     json_add_raw (w, "compute", o->compute ? o->compute : "null");
   put_origins (w, "digested", &o->digested, all);
   if (all || o->gap_ns)
     json_add_int (w, "gap_ns", o->gap_ns);
+  put_group (w, o);
   if (all || *o->name)
     json_add_text (w, "name", o->name);
   if (all || o->ns)
@@ -82,6 +102,8 @@ static void put_op (json_writer *w, const op *o, bool all) {
     json_put_key (w, "side");
     put_list (w, &o->side);
   }
+  if (o->stream)
+    json_add_int (w, "stream", o->stream);
   put_origins (w, "unknown", &o->unknown, all);
   if (all || o->workspace_bytes)
     json_add_int (w, "workspace_bytes", o->workspace_bytes);

@@ -3,21 +3,31 @@
 #include "trace/files/trace_write_inner.h"
 
 typedef enum op_column {
+  OP_COLLECTIVE,
   OP_COMPUTE,
   OP_GAP,
+  OP_GROUP,
+  OP_GROUP_BYTES,
   OP_NAME,
   OP_NS,
   OP_PARTS,
   OP_PHASE,
+  OP_STREAM,
   OP_WORKSPACE
 } op_column;
 
 static bool op_is_default (const op *o, op_column column) {
   switch (column) {
+  case OP_COLLECTIVE:
+    return !o->collective;
   case OP_COMPUTE:
     return !o->compute;
   case OP_GAP:
     return o->gap_ns == 0;
+  case OP_GROUP:
+    return !o->group;
+  case OP_GROUP_BYTES:
+    return o->group_bytes == 0;
   case OP_NAME:
     return !*o->name;
   case OP_NS:
@@ -26,6 +36,8 @@ static bool op_is_default (const op *o, op_column column) {
     return o->parts == 1;
   case OP_PHASE:
     return o->phase == OP_OTHER;
+  case OP_STREAM:
+    return o->stream == 0;
   case OP_WORKSPACE:
     return o->workspace_bytes == 0;
   }
@@ -38,11 +50,20 @@ static void put_op_cell (json_writer *w, const op *o, op_column column) {
     return;
   }
   switch (column) {
+  case OP_COLLECTIVE:
+    json_put_text (w, collective_names[o->collective]);
+    break;
   case OP_COMPUTE:
     json_put_raw (w, o->compute);
     break;
   case OP_GAP:
     json_put_int (w, o->gap_ns);
+    break;
+  case OP_GROUP:
+    json_put_text (w, o->group);
+    break;
+  case OP_GROUP_BYTES:
+    json_put_int (w, o->group_bytes);
     break;
   case OP_NAME:
     json_put_text (w, o->name);
@@ -55,6 +76,9 @@ static void put_op_cell (json_writer *w, const op *o, op_column column) {
     break;
   case OP_PHASE:
     json_put_text (w, op_phase_names[o->phase]);
+    break;
+  case OP_STREAM:
+    json_put_int (w, o->stream);
     break;
   case OP_WORKSPACE:
     json_put_int (w, o->workspace_bytes);
@@ -106,15 +130,20 @@ static void put_list_column (json_writer *w, const trace *t, const char *key, si
 void trace_write_ops (json_writer *w, const trace *t) {
   json_put_key (w, "ops");
   json_open_object (w);
+  put_list_column (w, t, "after", offsetof (op, after));
+  put_op_column (w, t, "collective", OP_COLLECTIVE);
   put_op_column (w, t, "compute", OP_COMPUTE);
   put_list_column (w, t, "digested", offsetof (op, digested));
   put_op_column (w, t, "gap_ns", OP_GAP);
+  put_op_column (w, t, "group", OP_GROUP);
+  put_op_column (w, t, "group_bytes", OP_GROUP_BYTES);
   put_op_column (w, t, "name", OP_NAME);
   put_op_column (w, t, "ns", OP_NS);
   put_op_column (w, t, "parts", OP_PARTS);
   put_op_column (w, t, "phase", OP_PHASE);
   put_list_column (w, t, "reads", offsetof (op, reads));
   put_list_column (w, t, "side", offsetof (op, side));
+  put_op_column (w, t, "stream", OP_STREAM);
   put_list_column (w, t, "unknown", offsetof (op, unknown));
   put_op_column (w, t, "workspace_bytes", OP_WORKSPACE);
   put_list_column (w, t, "writes", offsetof (op, writes));

@@ -8,6 +8,7 @@
 
 #include "trace/prove/membership.h"
 #include "trace/prove/prover.h"
+#include "trace/rewrite/chain.h"
 #include "trace/rewrite/order.h"
 
 #define GAP_ROUNDING 0.000001 /* files hold six digits of it */
@@ -57,18 +58,28 @@ static bool of_proof (error *err) {
   return false;
 }
 
+/* Drops run again beside the path, and cuts may run side by side. */
+static bool speaks_of_chain (const proof *p) {
+  for (int32_t j = 0; p->kind == PROOF_flow && j < p->slots; j++)
+    if (p->host_limit[j] != 0)
+      return false;
+  return !p->sections && (p->kind == PROOF_compute || (!p->drops && p->any_units));
+}
+
 /* Which trace the proof speaks of, and whether the plan is one of those that it covers. Without
    sections and drops it is about plans with this very cut and these very recompute entries. */
 static bool choose_trace (prover *v, const trace *t, error *err) {
   const plan *p = v->p;
   rewritten r, cut;
+  const trace *chain;
   loosened every[LOOSE_ORDERS];
   proof_ops n = { 0 };
   int32_t *order;
   if (!plan_rewrite (t, p, v->a, &r, err) || !plan_cut (t, p, v->a, &cut, err) ||
+      !trace_chain (r.trace, v->a, &chain, err) ||
       !trace_reorder (t, p->order, p->n_order, v->a, &t, &order, err))
     return false;
-  n.rewritten = r.trace->n_ops;
+  n.rewritten = chain->n_ops;
   n.cut = cut.trace->n_ops;
   for (int i = 0; i < LOOSE_ORDERS; i++) {
     if (!trace_loosen (t, (loose_orders)i, v->a, &every[i], err))
@@ -78,7 +89,14 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   if (!proof_read (p->certificate.proof, &n, v->a, &v->proof, err))
     return of_proof (err);
   const loosened *l = v->proof.sections ? &every[v->proof.orders] : NULL;
-  v->t = l ? l->trace : v->proof.drops ? cut.trace : r.trace;
+  if (trace_has_streams (t) && !speaks_of_chain (&v->proof))
+    return error_set (err, ERR_infeasible,
+                      "of several streams a proof is of their longest path: any units, no drops, "
+                      "sections or limit of the host");
+  v->t = l                                ? l->trace
+         : v->proof.drops                 ? cut.trace
+         : v->proof.kind == PROOF_compute ? r.trace
+                                          : chain;
   v->loose = l ? l->loose : NULL;
   membership_traces about = { &cut, l ? l->of : NULL, order, v->t->n_ops };
   return membership_holds (&v->proof, &about, p, v->a, err);
@@ -100,7 +118,7 @@ static bool claims_hold (const trace *t, const prover *v, int64_t step_ns, prove
   const certificate *c = &v->p->certificate;
   /* nothing that is made again or cut takes an op's time away */
   out->cover =
-      out->claimed_ns <= trace_total_ns (t) ? cover_every : membership_cover (&v->proof, v->p);
+      out->claimed_ns <= trace_busiest_ns (t) ? cover_every : membership_cover (&v->proof, v->p);
   out->gap = out->claimed_ns ? (double)step_ns / (double)out->claimed_ns - 1 : INFINITY;
   if (out->lower_bound_ns > step_ns)
     return error_at (err, ERR_infeasible, "/certificate/proof",

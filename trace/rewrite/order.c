@@ -159,12 +159,31 @@ static bool write_lives (const ordering *o, trace *made) {
     y->born_before = y->born_before == NO_OP ? NO_OP : o->place[y->born_before];
     y->dies_after = NO_OP;
   }
-  if (!uses_of (made, o->arena, &u, o->err))
+  trace alone = *made; /* ops themselves, not those that run beside them */
+  alone.n_streams = 1;
+  if (!uses_of (&alone, o->arena, &u, o->err))
     return false;
   for (int32_t x = 0; x < made->n_tensors; x++) {
     int32_t dies = o->t->tensors[x].dies_after;
     if (dies != NO_OP && o->place[dies] >= uses_last (&u, x))
       made->tensors[x].dies_after = o->place[dies];
+  }
+  return true;
+}
+
+/* Waits still go backwards. */
+static bool write_waits (const ordering *o, trace *made) {
+  for (int32_t i = 0; i < made->n_ops; i++) {
+    index_list *after = &made->ops[i].after;
+    const int32_t *was = after->at;
+    if (after->count && !(after->at = NEW (o->arena, after->count, int32_t, o->err)))
+      return false;
+    for (int32_t j = 0; j < after->count; j++) {
+      after->at[j] = o->place[was[j]];
+      if (after->at[j] >= i)
+        return refuse_run (o, o->run_of[i], "op %lld runs before op %lld, for which it waits",
+                           o->order[i], was[j]);
+    }
   }
   return true;
 }
@@ -182,7 +201,7 @@ static trace *write_trace (const ordering *o) {
   memcpy (made->tensors, t->tensors, (size_t)t->n_tensors * sizeof *t->tensors);
   for (int32_t i = 0; i < t->n_ops; i++)
     made->ops[i] = t->ops[o->order[i]];
-  return write_samples (o, made) && write_lives (o, made) ? made : NULL;
+  return write_samples (o, made) && write_waits (o, made) && write_lives (o, made) ? made : NULL;
 }
 
 bool trace_reorder (const trace *t, const op_run *runs, int32_t n_runs, arena *a, const trace **out,

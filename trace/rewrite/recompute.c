@@ -20,7 +20,8 @@ typedef struct again {
   versions found;                            /* by the ops of t */
   int32_t *fresh, *fresh_version, *fresh_of; /* per tensor: made by entry fresh_of */
   int32_t *place;                            /* per op of t: its place in the new order */
-  int32_t *life; /* per old tensor: the op behind which it was to die, or NO_OP */
+  int32_t *copied, *copied_by; /* per op of t: the place of its last copy, and that one's entry */
+  int32_t *life;               /* per old tensor: the op behind which it was to die, or NO_OP */
 } again;
 
 static bool refuse_entry (const again *g, int32_t entry, const char *list, int32_t at,
@@ -91,12 +92,29 @@ static bool copy_writes (again *g, int32_t entry, int32_t k) {
   return true;
 }
 
+/* A copy waits for what its original waits for, or for a copy of it that the entry has made. */
+static bool copy_waits (again *g, int32_t entry, int32_t k) {
+  const index_list *after = &g->t->ops[k].after;
+  for (int32_t j = 0; j < after->count; j++) {
+    int32_t i = after->at[j];
+    if (!emit_index (&g->e, EMIT_AFTER, g->copied_by[i] == entry ? g->copied[i] : g->place[i]))
+      return false;
+  }
+  return true;
+}
+
+/* It runs on the stream of the op that it stands before. */
 static bool copy_op (again *g, int32_t entry, int32_t at, int32_t k) {
   op like = g->t->ops[k];
   origin from = g->op_origins[k];
   from.copy = true;
-  return emit_op (&g->e, &like, from, k, 0, 1, 1, 0) && copy_reads (g, entry, at, k) &&
-         copy_writes (g, entry, k);
+  like.stream = g->t->ops[g->entries[entry].before].stream;
+  if (!emit_op (&g->e, &like, from, k, 0, 1, 1, 0) || !copy_reads (g, entry, at, k) ||
+      !copy_writes (g, entry, k) || !copy_waits (g, entry, k))
+    return false;
+  g->copied[k] = g->e.made->n_ops - 1;
+  g->copied_by[k] = entry;
+  return true;
 }
 
 /* ---- one entry ---- */
@@ -153,6 +171,9 @@ static bool put_op (again *g, int32_t i) {
     for (int32_t j = 0; j < lists[which]->count; j++)
       if (!emit_index (&g->e, which, g->stands_for[lists[which]->at[j]]))
         return false;
+  for (int32_t j = 0; j < o->after.count; j++)
+    if (!emit_index (&g->e, EMIT_AFTER, g->place[o->after.at[j]]))
+      return false;
   for (int32_t j = 0; j < o->writes.count; j++)
     g->version[o->writes.at[j]]++;
   return true;
@@ -202,7 +223,7 @@ static bool finish (again *g, rewritten *out) {
       last[o->writes.at[j]] = i;
   }
   map_lives (g, last);
-  return true;
+  return rewrite_wait_for_copies (out, g->e.arena, g->e.err);
 }
 
 bool rewrite_recompute (const rewritten *from, const recompute *entries, int32_t n_entries,
@@ -225,8 +246,12 @@ bool rewrite_recompute (const rewritten *from, const recompute *entries, int32_t
       return false;
   }
   g.place = NEW (a, t->n_ops, int32_t, err);
-  if (!g.place)
+  g.copied = NEW (a, t->n_ops, int32_t, err);
+  g.copied_by = NEW (a, t->n_ops, int32_t, err);
+  if (!g.place || !g.copied || !g.copied_by)
     return false;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    g.copied_by[k] = -1;
   for (int32_t x = 0; x < t->n_tensors; x++) {
     g.stands_for[x] = x;
     g.fresh_of[x] = -1;

@@ -72,7 +72,7 @@ bool emit_op (emit *e, const op *like, origin from, int32_t of, int64_t first, i
         emit_share (e->from->ns_samples[s * e->from->n_ops + of], first, end, batch) + extra_ns;
   t->ops[t->n_ops] = *like;
   e->ops[t->n_ops] = from;
-  for (int which = EMIT_READS; which <= EMIT_SIDE; which++) {
+  for (int which = EMIT_READS; which <= EMIT_AFTER; which++) {
     e->rows[t->n_ops].first[which] = e->pool_used;
     e->rows[t->n_ops].count[which] = 0;
   }
@@ -80,14 +80,14 @@ bool emit_op (emit *e, const op *like, origin from, int32_t of, int64_t first, i
   return true;
 }
 
-bool emit_index (emit *e, int which, int32_t tensor) {
-  assert (e->made->n_ops > 0 && which >= EMIT_READS && which <= EMIT_SIDE);
+bool emit_index (emit *e, int which, int32_t index) {
+  assert (e->made->n_ops > 0 && which >= EMIT_READS && which <= EMIT_AFTER);
   struct emit_rows *rows = &e->rows[e->made->n_ops - 1];
   if (!grow (e, &e->pool, &e->pool_room, e->pool_used + 1, sizeof *e->pool))
     return false;
-  e->pool[e->pool_used++] = tensor;
+  e->pool[e->pool_used++] = index;
   rows->count[which]++;
-  for (int later = which + 1; later <= EMIT_SIDE; later++)
+  for (int later = which + 1; later <= EMIT_AFTER; later++)
     rows->first[later] = e->pool_used;
   return true;
 }
@@ -95,8 +95,9 @@ bool emit_index (emit *e, int which, int32_t tensor) {
 bool emit_end (emit *e, rewritten *out) {
   trace *t = e->made;
   for (int32_t i = 0; i < t->n_ops; i++) {
-    index_list *lists[] = { &t->ops[i].reads, &t->ops[i].writes, &t->ops[i].side };
-    for (int which = EMIT_READS; which <= EMIT_SIDE; which++)
+    index_list *lists[] = { &t->ops[i].reads, &t->ops[i].writes, &t->ops[i].side,
+                            &t->ops[i].after };
+    for (int which = EMIT_READS; which <= EMIT_AFTER; which++)
       *lists[which] = (index_list){ e->pool ? e->pool + e->rows[i].first[which] : NULL,
                                     e->rows[i].count[which] };
     t->ops[i].digested = t->ops[i].unknown = (index_list){ 0 };
@@ -109,7 +110,7 @@ bool emit_end (emit *e, rewritten *out) {
       for (int32_t i = 0; i < t->n_ops; i++)
         t->ns_samples[(int64_t)s * t->n_ops + i] = e->samples[(int64_t)i * t->n_samples + s];
   }
-  if (trace_total_ns (t) > MOST_NS)
+  if (trace_sum_ns (t) > MOST_NS)
     return error_set (e->err, ERR_infeasible,
                       "the ops, with those that are made again, sum to over 2^53 ns");
   *out = (rewritten){ t, e->ops, e->tensors };

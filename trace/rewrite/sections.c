@@ -229,8 +229,13 @@ static bool put_part (cutting *c, int32_t i, int64_t part) {
     if (!c->cuts[x].count && !list_has (&o->reads, x) && !emit_index (&c->e, EMIT_READS, x))
       return false;
   }
-  return put_list (c, EMIT_WRITES, &o->writes, first, end) &&
-         put_list (c, EMIT_SIDE, &o->side, first, end);
+  if (!put_list (c, EMIT_WRITES, &o->writes, first, end) ||
+      !put_list (c, EMIT_SIDE, &o->side, first, end))
+    return false;
+  for (int32_t j = 0; j < o->after.count; j++) /* the parts so far */
+    if (!emit_index (&c->e, EMIT_AFTER, c->last_part[o->after.at[j]]))
+      return false;
+  return true;
 }
 
 static bool put_ops (cutting *c) {

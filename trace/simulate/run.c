@@ -23,7 +23,7 @@ typedef struct loop {
   sim_run *r;
   int64_t now_ns;
   int32_t n_cards;
-  int32_t running, ran;       /* ops now, and when the shares were dealt last */
+  int32_t running, ran;       /* lanes that run ops now, and when the shares were dealt last */
   bool shares_changed, asked; /* a lane's op set changed; `until` is to be asked */
   bool flows_changed;         /* the set of engines that carry */
   bool outs_held;
@@ -100,63 +100,117 @@ static bool step_may_start (const sim_run *r, int32_t step) {
   return true;
 }
 
-static bool op_may_start (const loop *l, const sim_lane *lane) {
-  const sim_op *o = &lane->ops[lane->op];
-  return l->now_ns >= lane->gap_end_ns &&
-         (!l->r->host || lane->op > 0 || step_may_start (l->r, lane->op_step)) &&
+static bool begins_step (const sim_lane *lane, int32_t k) {
+  return lane->beside ? lane->beside->waits_for[k] == 0 : k == 0;
+}
+
+static bool op_may_start (const loop *l, const sim_lane *lane, const sim_stream *s) {
+  if (s->op == SIM_NO_OP || l->now_ns < s->gap_end_ns)
+    return false;
+  const sim_op *o = &lane->ops[s->op];
+  return (!l->r->host || !begins_step (lane, s->op) || step_may_start (l->r, lane->op_step)) &&
          (o->ins == INT32_MIN || lane->ins_done >= (int64_t)lane->op_step * lane->n_ins + o->ins) &&
          (o->outs == INT32_MIN ||
           lane->outs_done >= (int64_t)lane->op_step * lane->n_outs + o->outs);
 }
 
-static void op_start (loop *l, sim_lane *lane) {
-  const sim_op *o = &lane->ops[lane->op];
-  note (l, lane, lane->op_step, KIND_OP, 0, lane->op);
+static void op_start (loop *l, sim_lane *lane, sim_stream *s) {
+  const sim_op *o = &lane->ops[s->op];
+  note (l, lane, lane->op_step, KIND_OP, 0, s->op);
   if (l->r->record)
-    record (l, lane, lane->op_step, l->r->record->ops, lane->op, false);
-  if (lane->op == 0 && lane->op_step < SIM_JOB_STEPS) {
+    record (l, lane, lane->op_step, l->r->record->ops, s->op, false);
+  if (s->op == 0 && lane->op_step < SIM_JOB_STEPS) {
     lane->starts_ns[lane->op_step] = l->now_ns;
     l->asked = true;
   }
-  lane->running = true;
-  lane->op_ready_ns = -1;
-  lane->op_from_ns = l->now_ns;
+  s->running = true;
+  s->ready_ns = -1;
+  s->op_from_ns = l->now_ns;
   if (is_alone (l->r) || o->ns == 0)
-    lane->op_end_ns = l->now_ns + o->ns;
+    s->op_end_ns = l->now_ns + o->ns;
   else {
-    lane->op_work = (wide)o->ns * NANO;
-    lane->op_end_ns = NEVER_NS; /* until the shares are dealt */
+    s->op_work = (wide)o->ns * NANO;
+    s->op_end_ns = NEVER_NS; /* until the shares are dealt */
     l->shares_changed = true;
   }
-  l->running++;
+  if (lane->running++ == 0)
+    l->running++;
 }
 
-static void op_end (loop *l, sim_lane *lane) {
-  note (l, lane, lane->op_step, KIND_OP, 1, lane->op);
+static void head_is (const loop *l, sim_lane *lane, sim_stream *s, int32_t k) {
+  s->op = k;
+  s->gap_end_ns = l->now_ns + lane->ops[k].gap_ns;
+}
+
+static void begin_beside (const loop *l, sim_lane *lane) {
+  sim_beside *b = lane->beside;
+  b->prefix = 0;
+  for (int32_t k = 0; k < lane->n_ops; k++) {
+    b->ended[k] = false;
+    b->left[k] = b->waits_for[k];
+    if (b->left[k] == 0)
+      head_is (l, lane, &lane->streams[b->stream_of[k]], k);
+  }
+}
+
+/* The next op of a stream is its head once nothing is left that it waits for; all ops of a step
+   have ended before the next step begins. */
+static void end_beside (loop *l, sim_lane *lane, sim_stream *s) {
+  sim_beside *b = lane->beside;
+  int32_t k = s->op;
+  s->op = SIM_NO_OP;
+  b->ended[k] = true;
+  for (; b->prefix < lane->n_ops && b->ended[b->prefix]; b->prefix++)
+    lane->ops_done++;
+  for (int32_t i = b->first[k]; i < b->first[k + 1]; i++)
+    if (--b->left[b->next[i]] == 0)
+      head_is (l, lane, &lane->streams[b->stream_of[b->next[i]]], b->next[i]);
+  if (b->prefix < lane->n_ops)
+    return;
+  lane->op_step++;
+  count_steps (l, lane);
+  begin_beside (l, lane);
+}
+
+static void op_end (loop *l, sim_lane *lane, sim_stream *s) {
+  note (l, lane, lane->op_step, KIND_OP, 1, s->op);
   if (l->r->record)
-    record (l, lane, lane->op_step, l->r->record->ops, lane->op, true);
-  lane->running = false;
-  l->running--;
+    record (l, lane, lane->op_step, l->r->record->ops, s->op, true);
+  s->running = false;
+  if (--lane->running == 0)
+    l->running--;
   l->shares_changed = true;
+  if (lane->beside) {
+    end_beside (l, lane, s);
+    return;
+  }
   lane->ops_done++;
-  if (++lane->op == lane->n_ops) {
-    lane->op = 0;
+  if (++s->op == lane->n_ops) {
+    s->op = 0;
     lane->op_step++;
     count_steps (l, lane);
   }
-  lane->gap_end_ns = l->now_ns + lane->ops[lane->op].gap_ns;
+  s->gap_end_ns = l->now_ns + lane->ops[s->op].gap_ns;
 }
 
-/* The lane, of those whose next op may start, that could first. */
-static sim_lane *op_turn (loop *l) {
-  sim_lane *best = NULL;
+/* The head that could start first; among equals by job, then by place in the list. */
+static bool op_turn (loop *l) {
+  sim_lane *of = NULL;
+  sim_stream *best = NULL;
   if (l->running)
-    return NULL;
-  for (int32_t i = 0; i < l->r->n_lanes; i++) {
-    sim_lane *lane = &l->r->lanes[i];
-    if (lane->op_ready_ns >= 0 && (!best || lane->op_ready_ns < best->op_ready_ns))
-      best = lane;
-  }
+    return false;
+  for (int32_t i = 0; i < l->r->n_lanes; i++)
+    for (int32_t j = 0; j < l->r->lanes[i].n_streams; j++) {
+      sim_stream *s = &l->r->lanes[i].streams[j];
+      if (s->ready_ns < 0 ||
+          (best && (s->ready_ns > best->ready_ns || (s->ready_ns == best->ready_ns &&
+                                                     (of != &l->r->lanes[i] || s->op > best->op)))))
+        continue;
+      of = &l->r->lanes[i];
+      best = s;
+    }
+  if (best)
+    op_start (l, of, best);
   return best;
 }
 
@@ -165,26 +219,22 @@ static bool ops_advance (loop *l) {
   bool any = false;
   for (int32_t i = 0; i < l->r->n_lanes; i++) {
     sim_lane *lane = &l->r->lanes[i];
-    if (lane->running && lane->op_end_ns <= l->now_ns) {
-      op_end (l, lane);
-      any = true;
-    }
-    if (lane->running || lane->op_ready_ns >= 0 || !op_may_start (l, lane))
-      continue;
-    lane->op_ready_ns = l->now_ns;
-    if (!l->r->turns) {
-      op_start (l, lane);
-      any = true;
-    }
-  }
-  if (l->r->turns) {
-    sim_lane *lane = op_turn (l);
-    if (lane) {
-      op_start (l, lane);
-      any = true;
+    for (int32_t j = 0; j < lane->n_streams; j++) {
+      sim_stream *s = &lane->streams[j];
+      if (s->running && s->op_end_ns <= l->now_ns) {
+        op_end (l, lane, s);
+        any = true;
+      }
+      if (s->running || s->ready_ns >= 0 || !op_may_start (l, lane, s))
+        continue;
+      s->ready_ns = l->now_ns;
+      if (!l->r->turns) {
+        op_start (l, lane, s);
+        any = true;
+      }
     }
   }
-  return any;
+  return any | (l->r->turns && op_turn (l));
 }
 
 /* Equal shares of the speed: who runs has changed, so everybody's end has. */
@@ -195,14 +245,15 @@ static void ops_share (loop *l) {
   if (is_alone (l->r) || !l->running)
     return;
   wide before = ran ? (wide)(NANO / ran) : 0, now = (wide)(NANO / l->running);
-  for (int32_t i = 0; i < l->r->n_lanes; i++) {
-    sim_lane *lane = &l->r->lanes[i];
-    if (!lane->running)
-      continue;
-    lane->op_work -= before * (wide)(l->now_ns - lane->op_from_ns);
-    lane->op_from_ns = l->now_ns;
-    lane->op_end_ns = l->now_ns + (int64_t)((lane->op_work + now - 1) / now);
-  }
+  for (int32_t i = 0; i < l->r->n_lanes; i++)
+    for (int32_t j = 0; j < l->r->lanes[i].n_streams; j++) {
+      sim_stream *s = &l->r->lanes[i].streams[j];
+      if (!s->running)
+        continue;
+      s->op_work -= before * (wide)(l->now_ns - s->op_from_ns);
+      s->op_from_ns = l->now_ns;
+      s->op_end_ns = l->now_ns + (int64_t)((s->op_work + now - 1) / now);
+    }
 }
 
 /* ---- copies ---- */
@@ -356,13 +407,14 @@ static int64_t next_event (const loop *l) {
   for (int32_t card = 0; card < l->n_cards; card++)
     next = min_of (next, min_of (engine_next (&l->engines[card][WAY_out]),
                                  engine_next (&l->engines[card][WAY_in])));
-  for (int32_t i = 0; i < l->r->n_lanes; i++) {
-    const sim_lane *lane = &l->r->lanes[i];
-    if (lane->running)
-      next = min_of (next, lane->op_end_ns);
-    else if (lane->gap_end_ns > l->now_ns)
-      next = min_of (next, lane->gap_end_ns);
-  }
+  for (int32_t i = 0; i < l->r->n_lanes; i++)
+    for (int32_t j = 0; j < l->r->lanes[i].n_streams; j++) {
+      const sim_stream *s = &l->r->lanes[i].streams[j];
+      if (s->running)
+        next = min_of (next, s->op_end_ns);
+      else if (s->op != SIM_NO_OP && s->gap_end_ns > l->now_ns)
+        next = min_of (next, s->gap_end_ns);
+    }
   return next;
 }
 
@@ -392,11 +444,15 @@ static bool instant (loop *l) {
 static void reset_lanes (loop *l) {
   for (int32_t i = 0; i < l->r->n_lanes; i++) {
     sim_lane *lane = &l->r->lanes[i];
-    lane->op_step = lane->op = lane->out_step = lane->out = lane->in_step = lane->in = 0;
+    lane->op_step = lane->out_step = lane->out = lane->in_step = lane->in = lane->running = 0;
     lane->ops_done = lane->outs_done = lane->ins_done = 0;
-    lane->running = false;
-    lane->gap_end_ns = lane->ops[0].gap_ns;
-    lane->op_ready_ns = lane->out_ready_ns = lane->in_ready_ns = -1;
+    lane->out_ready_ns = lane->in_ready_ns = -1;
+    for (int32_t j = 0; j < lane->n_streams; j++)
+      lane->streams[j] = (sim_stream){ .op = SIM_NO_OP, .ready_ns = -1 };
+    if (lane->beside)
+      begin_beside (l, lane);
+    else
+      head_is (l, lane, &lane->streams[0], 0);
     lane->steps_done = 0;
     for (int s = 0; s < SIM_STEPS; s++)
       lane->states[s] = (sim_state){ 0, 0 };
@@ -423,8 +479,9 @@ bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context),
     int64_t next_ns = next_event (&l);
     if (next_ns == NEVER_NS) {
       if (!l.outs_held)
-        return error_set (err, ERR_infeasible, "the plan hangs: op %d of step %d waits for ever",
-                          r->lanes[0].op, r->lanes[0].op_step);
+        return error_set (err, ERR_infeasible, "the plan hangs: op %lld of step %d waits for ever",
+                          (long long)(r->lanes[0].ops_done % r->lanes[0].n_ops),
+                          r->lanes[0].op_step);
       l.outs_held = false;
       continue;
     }

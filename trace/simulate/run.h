@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The event loop of the machine model: jobs, their three queues, two engines a card.  Steps count
+/* The event loop of the machine model: jobs, their queues, two engines a card.  Steps count
    from 0; what of step -1 an item waits for has happened. Used by simulate.c only. */
 #ifndef FERRY_TRACE_SIMULATE_RUN_H
 #define FERRY_TRACE_SIMULATE_RUN_H
@@ -7,7 +7,7 @@
 #include "trace/host.h"
 #include "trace/simulate/simulate.h"
 
-enum { SIM_STEPS = 32, SIM_JOB_STEPS = 33, SIM_NO_STEP = -1 };
+enum { SIM_STEPS = 32, SIM_JOB_STEPS = 33, SIM_NO_STEP = -1, SIM_NO_OP = -1 };
 
 /* Needs are counts of ended items relative to the item's own step; SIM_NEVER: nothing is needed. */
 #define SIM_NEVER (INT64_MIN / 4)
@@ -29,18 +29,34 @@ typedef struct sim_state {
   unsigned __int128 sum, weights;
 } sim_state;
 
+/* A queue of compute: its head runs, or is to run next. */
+typedef struct sim_stream {
+  int32_t op; /* SIM_NO_OP: the next one waits for ops of other streams */
+  bool running;
+  int64_t gap_end_ns, op_end_ns, op_from_ns, ready_ns; /* ready -1: it may not start yet */
+  unsigned __int128 op_work;
+} sim_stream;
+
+/* Ops of several streams: who waits for whom in a step. */
+typedef struct sim_beside {
+  int32_t *stream_of, *waits_for; /* per op: how many others it waits for */
+  int32_t *first, *next; /* those that wait for op k: next[first[k]] to next[first[k + 1]] */
+  int32_t *left;         /* of waits_for, those that have not ended */
+  bool *ended;
+  int32_t prefix; /* so many at the head of the list have ended */
+} sim_beside;
+
 typedef struct sim_lane {
-  int32_t n_ops, n_outs, n_ins;
+  int32_t n_ops, n_outs, n_ins, n_streams;
   sim_op *ops;
   sim_copy *outs, *ins;
+  sim_stream *streams;
+  sim_beside *beside; /* NULL: one stream */
   /* each queue's state: the step and place of its head, and all that ended before it */
-  int32_t op_step, op, out_step, out, in_step, in;
-  int64_t ops_done, outs_done, ins_done;
-  bool running;
-  int64_t gap_end_ns, op_end_ns, op_from_ns;
-  int64_t op_ready_ns, out_ready_ns, in_ready_ns; /* -1: its head may not start yet */
-  unsigned __int128 op_work;
-  int64_t starts_ns[SIM_JOB_STEPS]; /* of op 0 */
+  int32_t op_step, out_step, out, in_step, in, running;
+  int64_t ops_done, outs_done, ins_done; /* ops: those before the first that has not ended */
+  int64_t out_ready_ns, in_ready_ns;     /* -1: its head may not start yet */
+  int64_t starts_ns[SIM_JOB_STEPS];      /* of op 0 */
   sim_state states[SIM_STEPS];
   int32_t steps_done; /* steps of which every item has ended */
 } sim_lane;

@@ -97,6 +97,50 @@ static void fill_ops (sim_lane *lane, const trace *t, const plan *p) {
     if (o->ins < i + 1) /* copies in end in order: the last of those due is enough */
       o->ins = i + 1;
   }
+  for (int32_t k = 1; lane->beside && k < t->n_ops; k++) { /* copies see one list of ops */
+    lane->ops[k].ins = max_of (lane->ops[k].ins, lane->ops[k - 1].ins);
+    lane->ops[k].outs = max_of (lane->ops[k].outs, lane->ops[k - 1].outs);
+  }
+}
+
+/* An op waits for the one before it on its stream, and for those that it names. */
+static bool fill_beside (sim_lane *lane, const trace *t, arena *a, error *err) {
+  int32_t last[MOST_STREAMS];
+  int64_t waits = t->n_ops;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    waits += t->ops[k].after.count;
+  sim_beside *b = lane->beside = NEW (a, 1, sim_beside, err);
+  int32_t *rows[] = { NULL, NULL, NULL, NULL, NULL };
+  for (size_t i = 0; b && i < sizeof rows / sizeof *rows; i++)
+    if (!(rows[i] = NEW (a, i == 4 ? waits : (int64_t)t->n_ops + 2, int32_t, err)))
+      return false;
+  if (!b || !(b->ended = NEW (a, t->n_ops, bool, err)))
+    return false;
+  b->stream_of = rows[0];
+  b->waits_for = rows[1];
+  b->left = rows[2];
+  b->first = rows[3];
+  b->next = rows[4];
+  for (int round = 0; round < 2; round++) { /* counted, then written */
+    memset (last, 0xff, sizeof last);
+    for (int32_t k = 0; k < t->n_ops; k++) {
+      const op *o = &t->ops[k];
+      int32_t before = last[o->stream];
+      for (int32_t j = before == NO_OP ? 0 : -1; j < o->after.count; j++) {
+        int32_t i = j < 0 ? before : o->after.at[j];
+        if (round)
+          b->next[b->first[i + 1]++] = k;
+        else
+          b->first[i + 2]++;
+      }
+      b->stream_of[k] = o->stream;
+      b->waits_for[k] = o->after.count + (before != NO_OP);
+      last[o->stream] = k;
+    }
+    for (int32_t k = 2; !round && k < t->n_ops + 2; k++)
+      b->first[k] += b->first[k - 1];
+  }
+  return true;
 }
 
 static void fill_copies (sim_lane *lane, const plan *p, const int64_t *bytes,
@@ -129,7 +173,12 @@ static bool fill_lane (const sim_job *job, arena *a, sim_lane *lane, error *err)
   int64_t *bytes = NEW (a, p->n_moves, int64_t, err);
   if (!bytes || !plan_is_sound (p, t, bytes, err))
     return false;
-  *lane = (sim_lane){ .n_ops = t->n_ops, .n_outs = p->n_outs, .n_ins = p->n_ins };
+  *lane = (sim_lane){
+    .n_ops = t->n_ops, .n_outs = p->n_outs, .n_ins = p->n_ins, .n_streams = max_of (t->n_streams, 1)
+  };
+  lane->streams = NEW (a, lane->n_streams, sim_stream, err);
+  if (!lane->streams || (trace_has_streams (t) && !fill_beside (lane, t, a, err)))
+    return false;
   lane->ops = NEW (a, t->n_ops, sim_op, err);
   lane->outs = NEW (a, p->n_outs, sim_copy, err);
   lane->ins = NEW (a, p->n_ins, sim_copy, err);

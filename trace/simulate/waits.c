@@ -2,6 +2,9 @@
 #include "trace/simulate/waits.h"
 
 #include <assert.h>
+#include <string.h>
+
+#include "base/order.h"
 
 enum { LONGEST_CHAIN = 1000 };
 
@@ -10,6 +13,7 @@ typedef struct reading {
   const plan *plan;
   const timeline *line;
   int32_t *out_place, *in_place; /* per move */
+  int32_t *last; /* per op, of it and those before it in the list: the one that ends last */
 } reading;
 
 /* An item `count` of a queue of n, counted as "`count` have ended": 1 is this step's first,
@@ -25,6 +29,7 @@ static int32_t item_of (int64_t count, int32_t n, int64_t *steps_back) {
 static int64_t op_end (const reading *r, int64_t count, int32_t *op) {
   int64_t back;
   *op = item_of (count, r->trace->n_ops, &back);
+  *op = *op < 0 ? -1 : r->last[*op];
   return *op < 0 ? INT64_MIN : r->line->ops[*op].end_ns - back * r->line->period_ns;
 }
 
@@ -127,13 +132,24 @@ static void tell (const reading *r, const int32_t *last_in, const int32_t *outs,
   w->cause_move = l.move;
 }
 
+/* Copies see the ops of all streams as one list: who waits makes those behind it wait. */
+static void see_one_list (const reading *r, int32_t *last_in, int32_t *outs) {
+  for (int32_t k = 1; k < r->trace->n_ops; k++) {
+    int32_t before = last_in[k - 1];
+    if (before >= 0 && (last_in[k] < 0 || r->in_place[before] > r->in_place[last_in[k]]))
+      last_in[k] = before;
+    outs[k] = outs[k] < outs[k - 1] ? outs[k - 1] : outs[k];
+  }
+}
+
 static bool index_copies (reading *r, arena *a, int32_t **last_in, int32_t **outs, error *err) {
   const plan *p = r->plan;
   r->out_place = NEW (a, p->n_moves, int32_t, err);
   r->in_place = NEW (a, p->n_moves, int32_t, err);
   *last_in = NEW (a, r->trace->n_ops, int32_t, err);
   *outs = NEW (a, r->trace->n_ops, int32_t, err);
-  if (!r->out_place || !r->in_place || !*last_in || !*outs)
+  r->last = NEW (a, r->trace->n_ops, int32_t, err);
+  if (!r->out_place || !r->in_place || !*last_in || !*outs || !r->last)
     return false;
   for (int32_t i = 0; i < p->n_outs; i++)
     r->out_place[p->out_order[i]] = i;
@@ -147,7 +163,23 @@ static bool index_copies (reading *r, arena *a, int32_t **last_in, int32_t **out
   }
   for (int32_t i = 0; i < p->n_op_waits; i++)
     (*outs)[p->op_waits[i].op] = p->op_waits[i].outs;
+  for (int32_t k = 0; k < r->trace->n_ops; k++)
+    r->last[k] =
+        k > 0 && r->line->ops[r->last[k - 1]].end_ns > r->line->ops[k].end_ns ? r->last[k - 1] : k;
+  if (trace_has_streams (r->trace))
+    see_one_list (r, *last_in, *outs);
   return true;
+}
+
+/* When an op could begin if it waited for no copy: its gap behind the ops that it waits for. */
+static int64_t free_ns (const reading *r, const int32_t *newest, int32_t k) {
+  const op *o = &r->trace->ops[k];
+  const span *ops = r->line->ops;
+  int32_t n = r->trace->n_ops, before = newest[o->stream];
+  int64_t ns = before == NO_OP ? INT64_MIN : ops[before].end_ns;
+  for (int32_t j = 0; j < o->after.count; j++)
+    ns = max_of (ns, ops[o->after.at[j]].end_ns);
+  return (ns == INT64_MIN ? ops[r->last[n - 1]].end_ns - r->line->period_ns : ns) + o->gap_ns;
 }
 
 bool waits_of (const sim_job *job, const timeline *line, arena *a, wait **out, int32_t *count,
@@ -159,15 +191,16 @@ bool waits_of (const sim_job *job, const timeline *line, arena *a, wait **out, i
   *out = NEW (a, n, wait, err);
   if (!*out || !index_copies (&r, a, &last_in, &outs, err))
     return false;
-  int64_t ended_ns = n ? line->ops[n - 1].end_ns - line->period_ns : 0;
+  int32_t newest[MOST_STREAMS];
+  memset (newest, 0xff, sizeof newest);
   for (int32_t k = 0; k < n; k++) {
-    int64_t ns = line->ops[k].start_ns - ended_ns - r.trace->ops[k].gap_ns;
+    int64_t ns = line->ops[k].start_ns - free_ns (&r, newest, k);
     if (ns > 0) {
       wait *w = &(*out)[(*count)++];
       *w = (wait){ .op = k, .ns = ns };
       tell (&r, last_in, outs, w);
     }
-    ended_ns = line->ops[k].end_ns;
+    newest[r.trace->ops[k].stream] = k;
   }
   return true;
 }

@@ -26,7 +26,7 @@ typedef struct wait {
   int32_t cause_op, cause_move; /* if it is an op's or another copy's doing; or -1 */
 } wait;
 
-/* Ops that wait, in order; the sum of ns is the period less all ns and gaps. */
+/* Ops that wait, in order; of one stream the sum of ns is the period less all ns and gaps. */
 bool waits_of (const sim_job *job, const timeline *line, arena *a, wait **out, int32_t *count,
                error *err) MUST_CHECK;
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Plans for steps of several streams.  The search plans their ops as one list, in which each takes
+   the time that it adds to the step; the plan is then one of the step itself, timed by the
+   simulator, with a bound of its longest path. */
+#ifndef FERRY_SOLVER_STREAMS_H
+#define FERRY_SOLVER_STREAMS_H
+
+#include "solver/options/options.h"
+
+bool streams_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
+                    solution *out, error *err) MUST_CHECK;
+/* It covers plans that only swap, in the trace's order. */
+bool streams_bound (const trace *t, const solve_options *o, arena *a, bound *out,
+                    error *err) MUST_CHECK;
+
+#endif
