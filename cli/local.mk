@@ -72,6 +72,8 @@ ferry_SOURCES = \
   cli/inputs/policies.h \
   cli/inputs/progress.c \
   cli/inputs/progress.h \
+  cli/inputs/rank_jobs.c \
+  cli/inputs/rank_jobs.h \
   cli/inputs/rewriting.c \
   cli/inputs/rewriting.h \
   cli/inputs/starts.c \

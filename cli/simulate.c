@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry simulate`: what a plan costs; several traces and plans share the card. */
-#include <string.h>
-
 #include "base/units.h"
 #include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
+#include "cli/inputs/rank_jobs.h"
 #include "cli/figures/pictures.h"
-#include "trace/check/check.h"
 #include "trace/simulate/noise.h"
 #include "trace/simulate/simulate.h"
 
@@ -17,21 +15,6 @@ typedef struct noise_answer {
   noise_options asked;
   noise_spread spread;
 } noise_answer;
-
-static bool read_job (call *c, int i, sim_job *job, rewritten *rw) {
-  const char *path = c->operands[2 * i + 1];
-  trace *t = call_trace (c, c->operands[2 * i]);
-  plan *p = t ? call_plan (c, path) : NULL;
-  if (!p)
-    return false;
-  /* An illegal plan has no cost: it may use memory twice or hang. */
-  if (!check_plan (t, p, c->arena, NULL, &c->err) || !plan_rewrite (t, p, c->arena, rw, &c->err)) {
-    error_in_file (&c->err, path);
-    return false;
-  }
-  *job = (sim_job){ t, rw, p };
-  return true;
-}
 
 static bool read_noise (call *c, int n_jobs, const sim_job *job, noise_answer *out) {
   int64_t percent = 0, seed = 1;
@@ -108,39 +91,13 @@ static bool print_json (call *c, const predicted *costs, int n, const noise_answ
 /* ---- ranks on one host ---- */
 
 typedef struct rank_question {
-  gpu_host host;
-  device card;
-  int32_t ranks, pairs; /* rank r has pair r mod pairs */
-  sim_job jobs[HOST_MOST_CARDS];
+  rank_jobs all;
   predicted costs[HOST_MOST_CARDS];
 } rank_question;
 
-static bool read_ranks (call *c, rank_question *q) {
-  rewritten *rws = NEW (c->arena, HOST_MOST_CARDS, rewritten, &c->err);
-  q->pairs = c->n_operands / 2;
-  if (!rws || !host_ranks (c, &q->host, &q->card, &q->ranks))
-    return false;
-  if (!call_text (c, "ranks") && q->pairs > 1)
-    q->ranks = q->pairs;
-  if (q->pairs > q->ranks)
-    return error_set (&c->err, ERR_usage, "%d plans for %d ranks", q->pairs, q->ranks);
-  if (call_flag (c, "turns") || call_text (c, "noise"))
-    return error_set (&c->err, ERR_usage,
-                      "--turns and --noise are for one card: leave them out, or --host");
-  for (int32_t i = 0; i < q->ranks; i++)
-    if (i >= q->pairs)
-      q->jobs[i] = q->jobs[i % q->pairs];
-    else if (!read_job (c, i, &q->jobs[i], &rws[i]))
-      return false;
-  if (strcmp (q->jobs[0].plan->device.name, q->card.name) != 0)
-    call_note (c, "the plan is for a %s, and %s has cards of another kind, %s",
-               q->jobs[0].plan->device.name, q->host.name, q->card.name);
-  return true;
-}
-
 static int64_t pinned_bytes (const rank_question *q) {
   int64_t sum = 0;
-  for (int32_t i = 0; i < q->ranks; i++)
+  for (int32_t i = 0; i < q->all.ranks; i++)
     sum += q->costs[i].host_peak_bytes;
   return sum;
 }
@@ -149,12 +106,12 @@ static bool print_ranks_json (call *c, const rank_question *q) {
   json_writer w;
   json_begin (&w, 2);
   json_open_object (&w);
-  json_add_text (&w, "host", q->host.name);
-  json_add_int (&w, "pinnable_bytes", q->host.pinned_bytes);
+  json_add_text (&w, "host", q->all.host.name);
+  json_add_int (&w, "pinnable_bytes", q->all.host.pinned_bytes);
   json_add_int (&w, "pinned_bytes", pinned_bytes (q));
   json_put_key (&w, "ranks");
   json_open_array (&w);
-  for (int32_t i = 0; i < q->ranks; i++)
+  for (int32_t i = 0; i < q->all.ranks; i++)
     predicted_write (&w, &q->costs[i]);
   json_close_array (&w);
   json_add_int (&w, "step_ns", q->costs[0].step_ns);
@@ -164,32 +121,38 @@ static bool print_ranks_json (call *c, const rank_question *q) {
 
 static void print_ranks (const call *c, const rank_question *q) {
   char a[UNITS_TEXT], b[UNITS_TEXT];
-  for (int32_t i = 0; i < q->pairs; i++) {
-    if (q->pairs > 1) {
+  for (int32_t i = 0; i < q->all.pairs; i++) {
+    if (q->all.pairs > 1) {
       printf ("%s%s %s, on card", i ? "\n" : "", c->operands[2 * i], c->operands[2 * i + 1]);
-      for (int32_t r = i; r < q->ranks; r += q->pairs)
+      for (int32_t r = i; r < q->all.ranks; r += q->all.pairs)
         printf ("%s%d", r == i ? " " : ",", r);
       puts ("");
     }
     print_costs (&q->costs[i]);
   }
-  printf ("%s%d rank%s on %s pin %s of the %s that may be pinned\n", q->pairs > 1 ? "\n" : "",
-          q->ranks, q->ranks > 1 ? "s" : "", q->host.name, units_bytes (a, pinned_bytes (q)),
-          units_bytes (b, q->host.pinned_bytes));
+  printf ("%s%d rank%s on %s pin %s of the %s that may be pinned\n", q->all.pairs > 1 ? "\n" : "",
+          q->all.ranks, q->all.ranks > 1 ? "s" : "", q->all.host.name,
+          units_bytes (a, pinned_bytes (q)), units_bytes (b, q->all.host.pinned_bytes));
 }
 
 static int run_ranks (call *c) {
   rank_question q = { 0 };
   timeline lines[HOST_MOST_CARDS];
-  sim_options o = { .host = &q.host, .timeline_arena = c->json ? NULL : c->arena };
-  if (!read_ranks (c, &q) || !simulate (q.jobs, q.ranks, &o, c->arena, q.costs, lines, &c->err) ||
+  sim_options o = { .host = &q.all.host, .timeline_arena = c->json ? NULL : c->arena };
+  if (call_flag (c, "turns") || call_text (c, "noise")) {
+    error_set (&c->err, ERR_usage,
+               "--turns and --noise are for one card: leave them out, or --host");
+    return call_failed (c);
+  }
+  if (!rank_jobs_read (c, &q.all) ||
+      !simulate (q.all.jobs, q.all.ranks, &o, c->arena, q.costs, lines, &c->err) ||
       (c->json && !print_ranks_json (c, &q)))
     return call_failed (c);
   if (c->json)
     return EXIT_YES;
   print_ranks (c, &q);
-  for (int32_t i = 0; i < q.pairs; i++)
-    if (putchar ('\n') < 0 || !picture_step (c, &q.jobs[i], &lines[i]))
+  for (int32_t i = 0; i < q.all.pairs; i++)
+    if (putchar ('\n') < 0 || !picture_step (c, &q.all.jobs[i], &lines[i]))
       return call_failed (c);
   return EXIT_YES;
 }
@@ -207,7 +170,7 @@ static int run (call *c) {
   if (call_given (c, "host") || host_is_asked (c))
     return run_ranks (c);
   for (int i = 0; i < n; i++)
-    if (!read_job (c, i, &jobs[i], &rws[i]))
+    if (!job_read (c, i, &jobs[i], &rws[i]))
       return call_failed (c);
   noise_answer noise;
   if (!read_noise (c, n, jobs, &noise))

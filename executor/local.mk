@@ -74,6 +74,7 @@ libcore_a_SOURCES += \
   executor/replay/script.h \
   executor/replay/steady.c \
   executor/replay/steady.h \
+  executor/replay/team.c \
   executor/room/room.c \
   executor/room/room.h \
   executor/room/room_between.c \

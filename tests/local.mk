@@ -86,6 +86,8 @@ libtesting_a_SOURCES = \
   tests/random_streams.h \
   tests/random_wishes.c \
   tests/random_wishes.h \
+  tests/rank_case.c \
+  tests/rank_case.h \
   tests/real_case.c \
   tests/real_case.h \
   tests/ref_machine.c \
@@ -190,6 +192,7 @@ check_PROGRAMS = \
   tests/test_replay \
   tests/test_replay_bugs \
   tests/test_replay_lost \
+  tests/test_replay_ranks \
   tests/test_replay_real \
   tests/test_replay_zoo \
   tests/test_rewrite_twice \

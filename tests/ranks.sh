@@ -100,12 +100,23 @@ whole_host() { # what is planned for one rank has the rates that are left
     "$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -b 64MiB --most 256 --limit 100 --host ./h.json --json >most && [ "$(figure most 'd["device"]')" = "$(figure net.json "d[\"source\"][\"made_for\"]")" ]
 }
 
+replayed() { # plans of ranks, run at once on devices behind one link
+  host ''
+  "$ferry" solve -q net.json -b 60% --swap-only --host ./h.json --ranks 4 -o all.json >/dev/null && "$ferry" solve -q net.json -b 70% --swap-only --effort quick -o other.json >/dev/null &&
+    "$ferry" replay net.json all.json net.json other.json --host ./h.json --ranks 4 --races --json >seen || return 1
+  [ "$(figure seen '{ r["seen"]["step_ns"] - r["predicted"]["step_ns"] for r in d["ranks"] }')" = "{0}" ] && [ "$(figure seen 'len (d["ranks"])')" = 4 ] &&
+    [ "$(figure seen 'd["ranks"][0]["seen"]["step_ns"]')" = "$("$ferry" simulate net.json all.json net.json other.json --host ./h.json --ranks 4 --json | python3 -c 'import json, sys; print (json.load (sys.stdin)["step_ns"])')" ] &&
+    "$ferry" replay net.json all.json --host ./h.json --verify | grep -q 'every byte was where it should be' &&
+    says 'give --host NAME' "$ferry" replay net.json all.json net.json all.json && says '--compute real is for one card' "$ferry" replay net.json all.json --host ./h.json --compute real
+}
+
 claim "a second simulator of ranks agrees to the nanosecond" second
 claim "it sees a figure that is wrong" planted
 claim "hosts are listed" listed
 claim "wrong host files are refused with their place" refused
 claim "options that do not fit are refused" options
 claim "a host's plan is faster there than the plan for one card, and simulated alike" planned
+claim "ranks are replayed as they were predicted" replayed
 claim "one rank alone is a job alone" one_rank
 claim "what ranks pin is held against the host" pinned
 claim "curves for ranks have the rates that are left" whole_host

@@ -7,62 +7,11 @@
 #include "base/random.h"
 #include "solver/ask/ranks.h"
 #include "solver/fleet/floor.h"
-#include "tests/random_case.h"
-#include "tests/random_streams.h"
+#include "tests/rank_case.h"
 #include "tests/suite.h"
 #include "trace/check/check.h"
 #include "trace/host_rates.h"
 #include "trace/simulate/simulate.h"
-
-enum { MOST_RANKS = 4 };
-
-/* Of the trace as it stands: tests/ref_rewrite is the second implementation of the rest. */
-#define FEATURES (CASE_EVERYTHING & ~(CASE_SECTIONS | CASE_RECOMPUTE | CASE_GROUPS))
-
-static host_group random_group (random_state *r, int32_t n_cards, const device_link *link) {
-  host_group g = { .name = "group", .kind = HOST_switch };
-  int64_t alone[COPY_WAYS] = { link->d2h_bytes_per_s, link->h2d_bytes_per_s };
-  g.cards = (uint64_t)random_between (r, 1, (1 << n_cards) - 1);
-  int64_t n = __builtin_popcountll (g.cards);
-  for (int way = 0; way < COPY_WAYS; way++) {
-    g.one_way[way] =
-        random_between (r, alone[way] / 4 + DEVICE_LEAST_RATE, n * alone[way] + DEVICE_LEAST_RATE);
-    g.both[way] = random_between (r, DEVICE_LEAST_RATE, g.one_way[way]);
-  }
-  return g;
-}
-
-static bool random_host (random_state *r, const device *d, int32_t ranks, arena *a, gpu_host *h,
-                         error *err) {
-  *h = (gpu_host){ .name = "made", .source = "", .device = d->name, .link = d->link };
-  h->has_link = true;
-  h->n_cards = ranks + (int32_t)random_between (r, 0, 1);
-  h->n_groups = (int32_t)random_between (r, 0, 3);
-  h->host_bytes = h->pinned_bytes = MOST_BYTES;
-  h->groups = NEW (a, h->n_groups, host_group, err);
-  for (int32_t i = 0; h->groups && i < h->n_groups; i++)
-    h->groups[i] = random_group (r, h->n_cards, &d->link);
-  return h->groups;
-}
-
-/* Legal plans of random traces; equal ones now and then, as ranks mostly are. */
-static bool random_jobs (random_state *r, int32_t ranks, random_case *cases, sim_job *jobs,
-                         arena *a) {
-  bool equal = random_chance (r, 400000), streams = random_chance (r, 500000);
-  for (int32_t i = 0; i < ranks; i++) {
-    case_options o = { .seed = random_next (r), .features = FEATURES, .places = CASE_SHARED };
-    error err = { 0 };
-    cases[i] = cases[0];
-    if ((i == 0 || !equal) && (!random_case_make (&o, a, &cases[i], &err) ||
-                               !check_plan (cases[i].trace, cases[i].plan, a, NULL, &err)))
-      return false;
-    if ((i == 0 || !equal) && streams && !random_streams (r, cases[i].trace, false, a, &err))
-      return false;
-    cases[i].plan->device.name = "made";
-    jobs[i] = (sim_job){ cases[i].trace, &cases[i].rewritten, cases[i].plan };
-  }
-  return true;
-}
 
 /* The files go to standard output as they are: what comes before them has to be there. */
 static bool print_jobs (const sim_job *jobs, int32_t n, error *err) {
@@ -120,16 +69,16 @@ static bool print_answer (const gpu_host *h, const sim_job *jobs, const timeline
 /* 1: a case was printed; 0: this seed makes no legal ranks; -1: something is wrong. */
 static int one_case (uint64_t seed, arena *a, error *err) {
   random_state r = random_seed (seed);
-  int32_t ranks = (int32_t)random_between (&r, 1, MOST_RANKS);
-  random_case cases[MOST_RANKS];
-  sim_job jobs[MOST_RANKS];
-  predicted costs[MOST_RANKS];
-  timeline lines[MOST_RANKS];
+  int32_t ranks = (int32_t)random_between (&r, 1, RANK_CASE_MOST);
+  random_case cases[RANK_CASE_MOST];
+  sim_job jobs[RANK_CASE_MOST];
+  predicted costs[RANK_CASE_MOST];
+  timeline lines[RANK_CASE_MOST];
   gpu_host h;
-  if (!random_jobs (&r, ranks, cases, jobs, a))
+  if (!rank_case_jobs (&r, ranks, 1, true, cases, jobs, a))
     return 0;
   sim_options o = { .host = &h, .timeline_arena = a };
-  if (!random_host (&r, &cases[0].plan->device, ranks, a, &h, err) ||
+  if (!rank_case_host (&r, &cases[0].plan->device, ranks, a, &h, err) ||
       !simulate (jobs, ranks, &o, a, costs, lines, err))
     return -1;
   printf ("{\"seed\":%llu,\"settled\":%s,\"step_ns\":%lld,", (unsigned long long)seed,
@@ -222,7 +171,7 @@ START_TEST (no_group_carries_more_than_it_can_and_none_wastes) {
     host_flows f = { .carries = { (uint64_t)random_between (&r, 0, 63),
                                   (uint64_t)random_between (&r, 0, 63) } };
     for (int g = 0; g < h.n_groups; g++)
-      groups[g] = random_group (&r, 6, &l);
+      groups[g] = rank_case_group (&r, 6, &l);
     host_rates (&h, &link, &f);
     for (int g = 0; g < h.n_groups; g++) {
       int64_t out = sum_of (&f, WAY_out, groups[g].cards);

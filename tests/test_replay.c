@@ -324,7 +324,7 @@ START_TEST (what_happened_is_a_chrome_trace_and_a_report) {
   while (!make (seed, 1, a, &c) || c.plan->n_moves == 0)
     seed++;
   run (seed, &c, &o, a, &r);
-  ck_assert (replay_chrome (c.plan, &r, &text, &err));
+  ck_assert (replay_chrome (&(sim_job){ .plan = c.plan }, &r, 1, &text, &err));
   json_document *d = json_open (text.data, text.size, &err);
   ck_assert_ptr_nonnull (d);
   json root = json_root (d), events = json_member (&root, "traceEvents");

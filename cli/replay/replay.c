@@ -4,10 +4,13 @@
 
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "cli/inputs/drivers.h"
+#include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/rank_jobs.h"
 #include "cli/replay/replay_real.h"
 
 static void print_row (const char *name, int64_t predicted_value, int64_t seen,
@@ -122,15 +125,79 @@ static bool read_options_of (call *c, replay_options *o, bool *real, int64_t *sp
   return read_faults (c, o, spoiled_copy) && check_compute (c, *real, *spoiled_copy);
 }
 
-bool replay_write_chrome (call *c, const plan *p, const replay_result *r) {
+bool replay_write_chrome (call *c, const sim_job *jobs, const replay_result *r, int32_t ranks) {
   const char *path = call_text (c, "chrome");
   if (!path)
     return true;
   bytes text = { 0 };
-  bool good = replay_chrome (p, r, &text, &c->err) &&
+  bool good = replay_chrome (jobs, r, ranks, &text, &c->err) &&
               file_write (path, text.data, text.size, file_coding_of (path), &c->err);
   bytes_free (&text);
   return good;
+}
+
+/* ---- ranks ---- */
+
+/* Each plan, then all ranks, beside what was predicted of them. */
+static void print_ranks (const call *c, const rank_jobs *q, const replay_result *r) {
+  int64_t start = 0, copy = 0;
+  char a[UNITS_TEXT], b[UNITS_TEXT];
+  bool equal = true;
+  for (int32_t i = 0; i < q->pairs; i++) {
+    if (q->pairs > 1)
+      printf ("%s%s %s\n", i ? "\n" : "", c->operands[2 * i], c->operands[2 * i + 1]);
+    replay_print (&r[i]);
+  }
+  for (int32_t i = 0; i < q->ranks; i++) {
+    start = max_of (start, r[i].largest_ns);
+    copy = max_of (copy, r[i].largest_copy_ns);
+    equal &= r[i].seen.step_ns == r[i].predicted.step_ns;
+  }
+  printf ("%s%d rank%s on %s: %s as predicted, starts of ops differ by %s at most",
+          q->pairs > 1 ? "\n" : "", q->ranks, q->ranks > 1 ? "s" : "", q->host.name,
+          equal ? "steps are" : "steps are not", units_time (a, start));
+  if (r->exact)
+    printf (", copies by %s", units_time (b, copy));
+  printf ("\n");
+}
+
+/* Says of each rank that something is wrong; that nothing is, once. */
+static int verdict_of (const call *c, const replay_options *o, const replay_result *r,
+                       int32_t ranks) {
+  int verdict = EXIT_YES;
+  for (int32_t i = 0; i < ranks; i++)
+    if (r[i].found.count > 0 || r[i].n_races > 0)
+      verdict = c->json ? EXIT_NO : replay_verdict (o, &r[i]);
+  return c->json || verdict != EXIT_YES ? verdict : replay_verdict (o, r);
+}
+
+static bool print_ranks_json (call *c, const rank_jobs *q, const replay_result *r) {
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_object (&w);
+  json_add_text (&w, "host", q->host.name);
+  json_put_key (&w, "ranks");
+  json_open_array (&w);
+  for (int32_t i = 0; i < q->ranks; i++)
+    replay_write (&w, &r[i]);
+  json_close_array (&w);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static int run_ranks (call *c, const replay_options *o, bool real) {
+  rank_jobs q = { 0 };
+  int32_t broken = 0;
+  replay_result *r = NEW (c->arena, HOST_MOST_CARDS, replay_result, &c->err);
+  if (real)
+    error_set (&c->err, ERR_usage, "--compute real is for one card: leave it out, or --host");
+  if (!r || real || !rank_jobs_read (c, &q) ||
+      !replay_ranks (q.jobs, q.ranks, &q.host, o, c->arena, r, &broken, &c->err) ||
+      !replay_write_chrome (c, q.jobs, r, q.ranks) || (c->json && !print_ranks_json (c, &q, r)))
+    return call_failed (c);
+  if (!c->json)
+    print_ranks (c, &q, r);
+  return verdict_of (c, o, r, q.ranks);
 }
 
 static int run (call *c) {
@@ -140,11 +207,18 @@ static int run (call *c) {
   int64_t spoiled_copy = 0;
   if (!read_options_of (c, &o, &real, &spoiled_copy))
     return call_failed (c);
+  if (call_given (c, "host") || host_is_asked (c))
+    return run_ranks (c, &o, real);
+  if (c->n_operands > 2) {
+    error_set (&c->err, ERR_usage, "several plans are those of ranks: give --host NAME");
+    return call_failed (c);
+  }
   trace *t = call_trace (c, c->operands[0]);
   plan *p = t ? call_plan (c, c->operands[1]) : NULL;
   if (p && real)
     return replay_real (c, &o, spoiled_copy, t, p);
-  if (!p || !replay_run (t, p, &o, c->arena, &r, &c->err) || !replay_write_chrome (c, p, &r)) {
+  if (!p || !replay_run (t, p, &o, c->arena, &r, &c->err) ||
+      !replay_write_chrome (c, &(sim_job){ .plan = p }, &r, 1)) {
     if (p && c->err.where[0]) /* a rule that the plan breaks */
       error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
@@ -161,6 +235,10 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_DRIVER,
+  { 0, "host", "NAME|FILE",
+    "the plans are those of ranks, each on a device of its own, that share the links of this "
+    "host: a name of `ferry hosts` or a host file" },
+  OPTION_RANKS,
   { 0, "clock", "real|virtual",
     "clock of the emulated device: real threads and time, or counted nanoseconds that are the "
     "same in every run (the default)" },
@@ -211,9 +289,9 @@ static const cli_option options[] = {
 const cli_command command_replay = {
   .name = "replay",
   .says = "run a plan, and put what was seen beside what was predicted",
-  .operands = "TRACE PLAN",
+  .operands = "TRACE PLAN [TRACE PLAN]...",
   .least = 2,
-  .most = 2,
+  .most = 2 * HOST_MOST_CARDS,
   .about =
       "Runs the trace's ops under the plan on a device: as kernels that take the ops' time, with "
       "the plan's copies on two streams of their own and its waits as events. The device is an "
@@ -221,6 +299,8 @@ const cli_command command_replay = {
       "sides.\n"
       "With --compute real the ops are calculated and the network trains: the loss of each step is "
       "printed.\n"
+      "With --host the plans run at once, each in a thread on a device of its own, in step with "
+      "the others; with --ranks they are dealt out in turn.\n"
       "A plan that `ferry check` refuses is refused here too. The exit status is 1 where a byte "
       "was wrong or an order was missing, or --compare found a difference.\n",
   .options = options,

@@ -165,7 +165,7 @@ int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *
   if (good && train.compare && !o->emulated)
     good = (train.unswapped = unswapped_plan (c, t, p)) != NULL;
   good = good && train_run (t, p, &train, c->arena, &r, &c->err) &&
-         replay_write_chrome (c, p, &r.replay) &&
+         replay_write_chrome (c, &(sim_job){ .plan = p }, &r.replay, 1) &&
          (times == NULL || write_times (c, t, p, &r.replay, times)) &&
          (!c->json || write_json (c, &r));
   bytes_free (&text);

@@ -13,6 +13,7 @@ int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *
 void replay_print (const replay_result *r);
 /* EXIT_NO where a byte was wrong or an order missing. */
 int replay_verdict (const replay_options *o, const replay_result *r);
-bool replay_write_chrome (call *c, const plan *p, const replay_result *r) MUST_CHECK;
+bool replay_write_chrome (call *c, const sim_job *jobs, const replay_result *r,
+                          int32_t ranks) MUST_CHECK;
 
 #endif

@@ -8,10 +8,11 @@ enum { ALLOC_ROUND = 512 };
 
 CUresult memory_allocate (machine *m, int64_t bytes, range_kind kind, uint64_t *out) {
   int64_t counted = space_round (bytes, ALLOC_ROUND), whole = space_round (bytes, EMU_PAGE);
-  int64_t place = place_take (m, counted);
+  int32_t on = contexts_card (m);
+  int64_t place = place_take (m, on, counted);
   if (place < 0)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  range r = { .bytes = counted, .kind = kind };
+  range r = { .bytes = counted, .kind = kind, .card = on };
   r.at = space_take (m, whole, EMU_PAGE);
   mapping p = { .at = r.at,
                 .bytes = counted,
@@ -28,14 +29,14 @@ CUresult memory_allocate (machine *m, int64_t bytes, range_kind kind, uint64_t *
   }
   if (r.at != 0)
     space_give (m, r.at, whole);
-  place_give (m, place, counted);
+  place_give (m, on, place, counted);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void memory_allocation_drop (machine *m, uint64_t at) {
   range *r = memory_range (m, at);
   mapping *p = memory_mapping (m, at);
-  place_give (m, p->place, p->bytes);
+  place_give (m, r->card, p->place, p->bytes);
   space_give (m, r->at, space_round (r->bytes, EMU_PAGE));
   table_remove (&m->mappings, p, 1);
   table_remove (&m->ranges, r, 1);
@@ -56,10 +57,10 @@ CUresult cuMemAlloc_v2 (CUdeviceptr *out, size_t bytes) {
   return machine_leave (m, r);
 }
 
-CUresult memory_finish_all (machine *m) {
+CUresult memory_finish_all (machine *m, int32_t on) {
   CUresult r = CUDA_SUCCESS;
   for (int32_t i = 0; i < m->n_streams && r == CUDA_SUCCESS; i++)
-    if (m->streams[i]->last != NULL)
+    if ((on < 0 || m->streams[i]->card == on) && m->streams[i]->last != NULL)
       r = command_finish (m, m->streams[i]->last);
   return r;
 }
@@ -78,7 +79,7 @@ CUresult cuMemFree_v2 (CUdeviceptr at) {
     return machine_leave (m, CUDA_SUCCESS);
   if (!machine_host_touches (m, at, r->bytes, true, "free"))
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
-  CUresult done = memory_finish_all (m);
+  CUresult done = memory_finish_all (m, r->card);
   if (done == CUDA_SUCCESS) {
     r = memory_range (m, at);
     if (r->kind == RANGE_ASYNC)
@@ -96,6 +97,6 @@ CUresult cuMemGetInfo_v2 (size_t *free_bytes, size_t *total) {
   if (free_bytes == NULL || total == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   *total = (size_t)m->config.memory_bytes;
-  *free_bytes = (size_t)(m->config.memory_bytes - m->used_bytes);
+  *free_bytes = (size_t)(m->config.memory_bytes - m->cards[contexts_card (m)].used_bytes);
   return machine_leave (m, CUDA_SUCCESS);
 }

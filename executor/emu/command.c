@@ -152,7 +152,7 @@ static bool join_legacy (machine *m, stream *s) {
     return true;
   for (int32_t i = 0; i < m->n_streams; i++) {
     stream *o = m->streams[i];
-    if (o == s || o->last == NULL || (o->flags & CU_STREAM_NON_BLOCKING) != 0)
+    if (o == s || o->card != s->card || o->last == NULL || (o->flags & CU_STREAM_NON_BLOCKING) != 0)
       continue;
     if (!s->legacy && !o->legacy)
       continue;

@@ -17,13 +17,31 @@ bool contexts_any (void) {
   return depth > 0;
 }
 
+/* Contexts that a program makes beside the primary ones: other handles of the same memory, one a
+   device. */
+static char made_contexts[EMU_CARDS];
+
+/* -1: it is none of these. */
+static int32_t made_card (CUcontext c) {
+  const char *at = (const char *)(void *)c;
+  return at >= made_contexts && at < made_contexts + EMU_CARDS ? (int32_t)(at - made_contexts) : -1;
+}
+
+int32_t contexts_card (const machine *m) {
+  const void *c = depth == 0 ? NULL : (void *)contexts[depth - 1];
+  for (int32_t i = 1; i < m->n_cards; i++)
+    if (c == &m->cards[i] || c == &made_contexts[i])
+      return i;
+  return 0;
+}
+
 CUresult cuDevicePrimaryCtxRetain (CUcontext *out, CUdevice d) {
   CUresult r = machine_device (d, out != NULL);
   if (r != CUDA_SUCCESS)
     return r;
   machine *m = machine_enter_stuck ();
-  m->retained++;
-  *out = (CUcontext)m;
+  m->cards[d].retained++;
+  *out = (CUcontext)&m->cards[d];
   return machine_leave (m, CUDA_SUCCESS);
 }
 
@@ -31,11 +49,11 @@ CUresult cuDevicePrimaryCtxRelease_v2 (CUdevice d) {
   machine *m = machine_enter_stuck ();
   if (m == NULL)
     return CUDA_ERROR_NOT_INITIALIZED;
-  CUresult r = d != 0             ? CUDA_ERROR_INVALID_DEVICE
-               : m->retained == 0 ? CUDA_ERROR_INVALID_CONTEXT
-                                  : CUDA_SUCCESS;
+  CUresult r = d < 0 || d >= m->n_cards    ? CUDA_ERROR_INVALID_DEVICE
+               : m->cards[d].retained == 0 ? CUDA_ERROR_INVALID_CONTEXT
+                                           : CUDA_SUCCESS;
   if (r == CUDA_SUCCESS)
-    m->retained--;
+    m->cards[d].retained--;
   return machine_leave (m, r);
 }
 
@@ -45,7 +63,7 @@ CUresult cuDevicePrimaryCtxGetState (CUdevice d, unsigned int *flags, int *activ
     return r;
   machine *m = machine_enter_stuck ();
   *flags = 0;
-  *active = m->retained > 0;
+  *active = m->cards[d].retained > 0;
   return machine_leave (m, r);
 }
 
@@ -56,11 +74,12 @@ CUresult cuCtxGetCurrent (CUcontext *out) {
   return r;
 }
 
-/* All that is queued ends first. */
-static CUresult finish_all (machine *m) {
+/* All that is queued on a device ends first. */
+static CUresult finish_all (machine *m, int32_t on) {
   CUresult r = CUDA_SUCCESS;
   for (int32_t i = 0; i < m->n_streams && r == CUDA_SUCCESS; i++)
-    r = stream_finish (m, m->streams[i]);
+    if (m->streams[i]->card == on)
+      r = stream_finish (m, m->streams[i]);
   return r;
 }
 
@@ -70,18 +89,15 @@ CUresult cuDevicePrimaryCtxReset_v2 (CUdevice d) {
   machine *m = machine_enter (false, &refused);
   if (m == NULL)
     return refused;
-  if (d != 0)
+  if (d < 0 || d >= m->n_cards)
     return machine_leave (m, CUDA_ERROR_INVALID_DEVICE);
-  CUresult r = finish_all (m);
-  m->retained = 0;
+  CUresult r = finish_all (m, d);
+  m->cards[d].retained = 0;
   return machine_leave (m, r);
 }
 
-/* A context that a program makes beside the primary one: another handle of the same memory. */
-static char made_context;
-
 static bool is_context (CUcontext c) {
-  return machine_is ((const machine *)c) || c == (CUcontext)(void *)&made_context;
+  return machine_card_of (c) >= 0 || made_card (c) >= 0;
 }
 
 CUresult cuCtxCreate_v2 (CUcontext *out, unsigned int flags, CUdevice d) {
@@ -92,7 +108,7 @@ CUresult cuCtxCreate_v2 (CUcontext *out, unsigned int flags, CUdevice d) {
   machine *m = machine_enter_stuck ();
   m->made++;
   (void)machine_leave (m, CUDA_SUCCESS);
-  *out = (CUcontext)(void *)&made_context;
+  *out = (CUcontext)(void *)&made_contexts[d];
   return cuCtxPushCurrent_v2 (*out);
 }
 
@@ -101,9 +117,9 @@ CUresult cuCtxDestroy_v2 (CUcontext c) {
   machine *m = machine_enter (false, &refused);
   if (m == NULL)
     return refused;
-  if (c != (CUcontext)(void *)&made_context || m->made == 0)
+  if (made_card (c) < 0 || m->made == 0)
     return machine_leave (m, CUDA_ERROR_INVALID_CONTEXT);
-  CUresult r = finish_all (m);
+  CUresult r = finish_all (m, made_card (c));
   m->made--;
   if (depth > 0 && contexts[depth - 1] == c)
     depth--;
@@ -149,7 +165,7 @@ CUresult cuCtxGetDevice (CUdevice *out) {
     return refused;
   if (out == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
-  *out = 0;
+  *out = contexts_card (m);
   return machine_leave (m, CUDA_SUCCESS);
 }
 
@@ -160,5 +176,5 @@ CUresult cuCtxSynchronize (void) {
     return refused;
   if (capture_any (m, true))
     return machine_leave (m, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  return machine_leave (m, finish_all (m));
+  return machine_leave (m, finish_all (m, contexts_card (m)));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The emulated machine: one device, its memory, its streams.  One lock guards everything here but
-   where a comment says otherwise; kernels and copies of the real clock run without it. */
+/* The emulated machine: its devices, their memory, their streams.  One lock guards everything here
+   but where a comment says otherwise; kernels and copies of the real clock run without it. */
 #ifndef FERRY_EXECUTOR_EMU_CORE_H
 #define FERRY_EXECUTOR_EMU_CORE_H
 
@@ -101,6 +101,7 @@ typedef struct command {
 } command;
 
 struct stream {
+  int32_t card;  /* its device */
   int32_t actor; /* its number for the race checker, and the order in which streams are visited */
   unsigned int flags;
   bool legacy, held, closing;
@@ -128,6 +129,7 @@ typedef struct event {
 } event;
 
 typedef struct handle {
+  int32_t card;
   int64_t bytes, place; /* in device memory; places are used once */
   int32_t maps;
   bool live, released;
@@ -145,7 +147,8 @@ typedef struct range {
   uint64_t at;
   int64_t bytes;
   range_kind kind;
-  bool freed; /* cuMemFreeAsync was called and has not run yet */
+  int32_t card; /* whose memory it is; of a reservation and on the host: whose thread asked */
+  bool freed;   /* cuMemFreeAsync was called and has not run yet */
 } range;
 
 typedef struct mapping {
@@ -168,23 +171,32 @@ typedef struct host {
   race_clock *seen;
 } host;
 
+/* One device; its address is the handle of its primary context. */
+typedef struct card {
+  int retained; /* holds on that context */
+  int64_t used_bytes, high_bytes;
+} card;
+
 typedef struct machine {
   emu_config config;
+  int32_t n_cards;
+  card cards[EMU_CARDS];
   uint32_t generation; /* tells a thread that its `host` is of an older machine */
   pthread_mutex_t lock;
   pthread_cond_t changed; /* a command was added or done, or an engine changed hands */
   bool initialised, closing;
-  int retained, made; /* contexts: holds on the primary one; others */
-  CUresult stuck;     /* an error that stays; 0: none */
+  int made;       /* contexts beside the primary ones */
+  CUresult stuck; /* an error that stays; 0: none */
 
   int64_t now_ns;   /* virtual clock: the device */
   int64_t host_ns;  /* likewise the host, whose calls may cost time */
   int64_t since_ns; /* real clock: the system's time at the start */
   link_state link;
-  command *carried[2];         /* the command whose copy the engine carries */
-  int64_t turn[2], tickets[2]; /* copies of one direction take turns */
-  int64_t free_ns[2];          /* real clock: nominally, since when the engine is free */
-  int64_t copies;              /* since the start */
+  /* By engine of the link. */
+  command *carried[LINK_ENGINES];                    /* the command whose copy it carries */
+  int64_t turn[LINK_ENGINES], tickets[LINK_ENGINES]; /* its copies take turns */
+  int64_t free_ns[LINK_ENGINES]; /* real clock: nominally, since when it is free */
+  int64_t copies;                /* since the start */
   uint64_t random;
 
   stream **streams;
@@ -201,7 +213,7 @@ typedef struct machine {
   int32_t n_blocks;
 
   int memory; /* a memfd; -1: --bytes none */
-  int64_t next_place, used_bytes, high_bytes, pinned_bytes;
+  int64_t next_place, pinned_bytes;
   roster shared; /* with other processes' memory */
   uint64_t next_fake;
   handle *handles;
@@ -223,7 +235,8 @@ CUresult machine_device (CUdevice d, bool there);
 /* For a call that a driver forbids while a stream is captured: it ends the capture. */
 machine *machine_enter_uncaptured (CUresult *refused);
 machine *machine_enter_stuck (void); /* even where an error stays; NULL: no machine */
-bool machine_is (const machine *m);  /* the one of this process */
+/* The device whose primary context this is; -1: none of this process. */
+int32_t machine_card_of (const void *context);
 CUresult machine_leave (machine *m, CUresult result);
 int64_t machine_now (const machine *m);
 void machine_spend (machine *m, int64_t ns);    /* virtual clock: the host is busy for so long */
@@ -238,8 +251,9 @@ host *machine_host (machine *m); /* the calling thread; NULL: no memory */
 bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, const char *what);
 
 /* context.c */
-bool contexts_any (void);    /* the calling thread is in one */
-void contexts_forget (void); /* none of an older machine */
+bool contexts_any (void);                 /* the calling thread is in one */
+int32_t contexts_card (const machine *m); /* of which device; 0 where it is in none */
+void contexts_forget (void);              /* none of an older machine */
 
 /* table.c */
 bool table_insert (table *t, const void *row);
@@ -269,20 +283,20 @@ uint64_t space_take (machine *m, int64_t bytes, int64_t align);
 void space_give (const machine *m, uint64_t at, int64_t bytes);
 bool space_map (const machine *m, uint64_t at, int64_t bytes, int64_t place, int protection);
 bool space_unmap (const machine *m, uint64_t at, int64_t bytes);
-int64_t place_take (machine *m, int64_t bytes); /* or -1 */
-void place_give (machine *m, int64_t place, int64_t bytes);
+int64_t place_take (machine *m, int32_t of, int64_t bytes); /* of a device, or -1 */
+void place_give (machine *m, int32_t of, int64_t place, int64_t bytes);
 
 /* alloc.c */
 CUresult memory_allocate (machine *m, int64_t bytes, range_kind kind, uint64_t *out);
 void memory_allocation_drop (machine *m, uint64_t at);
-CUresult memory_finish_all (machine *m); /* the host waits for all streams */
+CUresult memory_finish_all (machine *m, int32_t on); /* the host waits for a device; -1: for all */
 
 /* pool.c */
 void memory_free_now (machine *m, uint64_t at); /* for cuMemFreeAsync */
 
 /* stream.c */
 stream *stream_of (machine *m, CUstream handle); /* NULL: there is no such stream */
-stream *stream_add (machine *m, unsigned int flags);
+stream *stream_add (machine *m, int32_t on, unsigned int flags);
 void stream_remove (machine *m, stream *s); /* once its work is done */
 
 /* command.c */

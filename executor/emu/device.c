@@ -39,15 +39,17 @@ CUresult cuGetErrorString (CUresult code, const char **out) {
 CUresult cuDeviceGet (CUdevice *out, int ordinal) {
   CUresult r = machine_device (ordinal, out != NULL);
   if (r == CUDA_SUCCESS)
-    *out = 0;
+    *out = ordinal;
   return r;
 }
 
 CUresult cuDeviceGetCount (int *out) {
   CUresult r = machine_device (0, out != NULL);
-  if (r == CUDA_SUCCESS)
-    *out = 1;
-  return r;
+  machine *m = r == CUDA_SUCCESS ? machine_enter (false, &r) : NULL;
+  if (m == NULL)
+    return r;
+  *out = m->n_cards;
+  return machine_leave (m, CUDA_SUCCESS);
 }
 
 CUresult cuDeviceGetName (char *out, int size, CUdevice d) {
@@ -59,8 +61,10 @@ CUresult cuDeviceGetName (char *out, int size, CUdevice d) {
 
 CUresult cuDeviceGetUuid_v2 (CUuuid *out, CUdevice d) {
   CUresult r = machine_device (d, out != NULL);
-  if (r == CUDA_SUCCESS)
+  if (r == CUDA_SUCCESS) {
     memcpy (out->bytes, "ferry-emulated-0", 16);
+    out->bytes[15] = (char)('0' + d);
+  }
   return r;
 }
 

@@ -12,10 +12,19 @@
 typedef enum emu_clock { EMU_REAL, EMU_VIRTUAL } emu_clock;
 typedef enum emu_bytes { EMU_ALL, EMU_NONE } emu_bytes;
 
-enum { EMU_PATH = 400 };
+enum { EMU_PATH = 400, EMU_CARDS = 64, EMU_GROUPS = 64 };
+
+/* Devices that share a link: bytes a second of all of them together, out and in, while they copy
+   that way only and while they copy both ways. */
+typedef struct emu_group {
+  uint64_t cards; /* a bit a device */
+  int64_t one_way[2], both[2];
+} emu_group;
 
 typedef struct emu_config {
-  int64_t memory_bytes;  /* of the device */
+  int32_t cards;         /* devices, all alike, each with a link of its own; 0: one */
+  int32_t n_groups;      /* of what they share */
+  int64_t memory_bytes;  /* of a device */
   int64_t missing_bytes; /* of these, told of and not there (a planted fault) */
   int64_t granule_bytes; /* of virtual memory management; a multiple of 4096, or without
                             bytes of 512 */
@@ -38,6 +47,7 @@ typedef struct emu_config {
   uint64_t fuzz_seed;  /* decides the delays and which stream moves first */
   int64_t failed_copy; /* the n-th copy since the start fails, and the error stays; 0: none does */
   char shared[EMU_PATH]; /* a file that counts the memory of all processes together; "": none */
+  emu_group groups[EMU_GROUPS];
 } emu_config;
 
 /* The words of that file (base/roster.h). */
@@ -100,7 +110,7 @@ typedef CUresult (*emu_host_touches) (const void *at, size_t bytes, int writes);
 /* The owner of the pinned bytes that the next calls name; 0, as at the start: none. */
 typedef CUresult (*emu_tag) (uint64_t owner);
 
-/* The most device memory that was taken at once. */
+/* The most memory that was taken at once, of the device that the calling thread is on. */
 typedef CUresult (*emu_high_bytes) (int64_t *bytes);
 
 /* cuModuleLoad reads a shared object with this symbol: kernels, up to one without a name. */

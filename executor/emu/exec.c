@@ -108,7 +108,7 @@ static bool deal (machine *m, exec *x) {
       if (x->tails[x->links[own->deps[k]].chain] == own->deps[k])
         own->chain = x->links[own->deps[k]].chain;
     if (own->chain < 0 && x->n_chains < MOST_CHAINS) {
-      x->chains[x->n_chains] = stream_add (m, CU_STREAM_NON_BLOCKING);
+      x->chains[x->n_chains] = stream_add (m, contexts_card (m), CU_STREAM_NON_BLOCKING);
       if (x->chains[x->n_chains] == NULL)
         return false;
       own->chain = x->n_chains++;

@@ -87,17 +87,34 @@ static machine *machine_new (const emu_config *c) {
   pthread_cond_init (&m->changed, &a);
   pthread_condattr_destroy (&a);
   m->since_ns = real_clock ();
-  link_start (&m->link, c);
+  m->n_cards = c->cards == 0 ? 1 : c->cards;
+  link_start (&m->link, &m->config);
   bool good = memory_start (m) && graphs_start (m);
   if (c->races)
     m->races = race_new ();
-  if (!good || stream_add (m, CU_STREAM_DEFAULT) == NULL || (c->races && m->races == NULL) ||
-      (c->bytes == EMU_ALL && !execute_prepare ())) {
+  for (int32_t i = 0; good && i < m->n_cards; i++) {
+    stream *s = stream_add (m, i, CU_STREAM_DEFAULT);
+    good = s != NULL;
+    if (good)
+      s->legacy = true;
+  }
+  if (!good || (c->races && m->races == NULL) || (c->bytes == EMU_ALL && !execute_prepare ())) {
     machine_free (m);
     return NULL;
   }
-  m->streams[0]->legacy = true;
   return m;
+}
+
+static bool are_sane (const emu_config *c) {
+  const int64_t most = (int64_t)1 << 53;
+  bool good = c->cards >= 0 && c->cards <= EMU_CARDS && c->n_groups >= 0 &&
+              c->n_groups <= EMU_GROUPS && (c->cards <= 1 || c->shared[0] == 0);
+  for (int32_t i = 0; good && i < c->n_groups; i++)
+    for (int way = 0; way < 2; way++) {
+      int64_t one = c->groups[i].one_way[way], both = c->groups[i].both[way];
+      good = good && one > 0 && one <= most && both > 0 && both <= one;
+    }
+  return good;
 }
 
 static bool is_sane (const emu_config *c) {
@@ -111,7 +128,8 @@ static bool is_sane (const emu_config *c) {
          c->launch_ns >= 0 && c->launch_ns <= most && c->event_ns >= 0 && c->event_ns <= most &&
          c->map_ns >= 0 && c->map_ns <= most && c->memory_bytes_per_s >= 0 &&
          c->memory_bytes_per_s <= most && c->share_ppm >= 0 && c->share_ppm <= 1000000 &&
-         c->fuzz_ns >= 0 && c->failed_copy >= 0 && memchr (c->shared, 0, sizeof c->shared) != NULL;
+         c->fuzz_ns >= 0 && c->failed_copy >= 0 &&
+         memchr (c->shared, 0, sizeof c->shared) != NULL && are_sane (c);
 }
 
 CUresult emuConfigure (const emu_config *c) {
@@ -136,11 +154,18 @@ machine *machine_enter_stuck (void) {
   return m;
 }
 
-bool machine_is (const machine *m) {
+int32_t machine_card_of (const void *context) {
+  int32_t it = -1;
   pthread_mutex_lock (&gate);
-  bool it = m == the_machine;
+  for (int32_t i = 0; the_machine != NULL && i < the_machine->n_cards; i++)
+    if (context == &the_machine->cards[i])
+      it = i;
   pthread_mutex_unlock (&gate);
   return it;
+}
+
+static bool has_context (const machine *m) {
+  return m->cards[contexts_card (m)].retained + m->made > 0;
 }
 
 machine *machine_enter (bool needs_context, CUresult *refused) {
@@ -153,7 +178,7 @@ machine *machine_enter (bool needs_context, CUresult *refused) {
              : m == NULL || !m->initialised                 ? CUDA_ERROR_NOT_INITIALIZED
              : m->stuck != CUDA_SUCCESS                     ? m->stuck
              : needs_context && !contexts_any ()            ? CUDA_ERROR_INVALID_CONTEXT
-             : needs_context && m->retained + m->made == 0  ? CUDA_ERROR_INVALID_CONTEXT
+             : needs_context && !has_context (m)            ? CUDA_ERROR_INVALID_CONTEXT
                                                             : CUDA_SUCCESS;
   if (*refused == CUDA_SUCCESS)
     return m;
@@ -228,7 +253,7 @@ CUresult emuHighBytes (int64_t *bytes) {
   machine *m = machine_enter_stuck ();
   if (m == NULL || bytes == NULL)
     return m == NULL ? CUDA_ERROR_NOT_INITIALIZED : machine_leave (m, CUDA_ERROR_INVALID_VALUE);
-  *bytes = m->high_bytes;
+  *bytes = m->cards[contexts_card (m)].high_bytes;
   return machine_leave (m, CUDA_SUCCESS);
 }
 
@@ -265,7 +290,7 @@ CUresult machine_device (CUdevice d, bool there) {
   machine *m = machine_enter (false, &refused);
   if (m == NULL)
     return refused;
-  return machine_leave (m, !there   ? CUDA_ERROR_INVALID_VALUE
-                           : d != 0 ? CUDA_ERROR_INVALID_DEVICE
-                                    : CUDA_SUCCESS);
+  return machine_leave (m, !there                     ? CUDA_ERROR_INVALID_VALUE
+                           : d < 0 || d >= m->n_cards ? CUDA_ERROR_INVALID_DEVICE
+                                                      : CUDA_SUCCESS);
 }

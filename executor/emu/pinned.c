@@ -22,7 +22,7 @@ CUresult cuMemHostAlloc (void **out, size_t bytes, unsigned int flags) {
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   if (bytes > (size_t)1 << 46)
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
-  range r = { .bytes = (int64_t)bytes, .kind = RANGE_HOST };
+  range r = { .bytes = (int64_t)bytes, .kind = RANGE_HOST, .card = contexts_card (m) };
   size_t whole = (size_t)space_round (r.bytes, EMU_PAGE);
   void *at = mmap (NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
@@ -46,7 +46,7 @@ static CUresult unpin (machine *m, void *at, range_kind kind) {
   if (memory_in_use (m, r->at, r->bytes)) {
     if (!m->config.lenient)
       return CUDA_ERROR_INVALID_VALUE;
-    CUresult done = memory_finish_all (m);
+    CUresult done = memory_finish_all (m, -1);
     if (done != CUDA_SUCCESS)
       return done;
     r = memory_range (m, (uintptr_t)at);
@@ -73,7 +73,10 @@ CUresult cuMemHostRegister_v2 (void *at, size_t bytes, unsigned int flags) {
     return refused;
   if (at == NULL || bytes == 0 || bytes > (size_t)1 << 46 || flags > 15)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
-  range r = { .at = (uintptr_t)at, .bytes = (int64_t)bytes, .kind = RANGE_REGISTERED };
+  range r = { .at = (uintptr_t)at,
+              .bytes = (int64_t)bytes,
+              .kind = RANGE_REGISTERED,
+              .card = contexts_card (m) };
   const range *below = table_find (&m->ranges, r.at + bytes - 1);
   if (below != NULL && below->at + (uint64_t)below->bytes > r.at)
     return machine_leave (m, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);

@@ -10,7 +10,7 @@ static bool answer (const machine *m, CUpointer_attribute a, void *out, uint64_t
   const void *pool = r != NULL && r->kind == RANGE_ASYNC ? (const void *)&m->pool_used : NULL;
   switch (a) {
   case CU_POINTER_ATTRIBUTE_CONTEXT:
-    *(const void **)out = m;
+    *(const void **)out = r == NULL ? NULL : &m->cards[r->card];
     return r != NULL;
   case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     *(unsigned int *)out = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -21,8 +21,10 @@ static bool answer (const machine *m, CUpointer_attribute a, void *out, uint64_t
   case CU_POINTER_ATTRIBUTE_HOST_POINTER:
     *(void **)out = (void *)(uintptr_t)at;
     return host;
-  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
   case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    *(int *)out = r == NULL ? 0 : r->card;
+    return r != NULL;
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
   case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     *(int *)out = 0;
     return r != NULL;

@@ -64,7 +64,7 @@ CUresult cuMemAllocAsync (CUdeviceptr *out, size_t bytes, CUstream on) {
 
 CUresult cuMemAllocFromPoolAsync (CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream on) {
   CUmemoryPool own;
-  CUresult r = cuDeviceGetDefaultMemPool (&own, 0);
+  CUresult r = cuDeviceGetDefaultMemPool (&own, 0); /* which is every device's */
   if (r != CUDA_SUCCESS)
     return r;
   return pool == own ? cuMemAllocAsync (out, bytes, on) : CUDA_ERROR_INVALID_VALUE;
@@ -112,7 +112,7 @@ CUresult cuDeviceGetDefaultMemPool (CUmemoryPool *out, CUdevice d) {
   machine *m = machine_enter (false, &refused);
   if (m == NULL)
     return refused;
-  if (out == NULL || d != 0)
+  if (out == NULL || d < 0 || d >= m->n_cards)
     return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
   *out = (CUmemoryPool)(void *)&m->pool_used;
   return machine_leave (m, CUDA_SUCCESS);

@@ -64,9 +64,15 @@ static void work_kernel (machine *m, command *c) {
   c->stream->nominal_ns = settle_end (m, end);
 }
 
+static void free_ended (machine *m) {
+  for (int e = 0; e < 2 * m->n_cards; e++)
+    if (m->link.engine[e].busy && link_ended (&m->link, e))
+      m->free_ns[e] = m->link.now_ns;
+}
+
 /* The link's state is carried to nominal moments only, so that late threads do not slow it. */
 static void work_copy (machine *m, command *c) {
-  int d = c->direction;
+  int d = link_engine_of (c->stream->card, c->direction);
   int64_t ticket = m->tickets[d]++;
   while (m->turn[d] != ticket)
     pthread_cond_wait (&m->changed, &m->lock);
@@ -78,10 +84,9 @@ static void work_copy (machine *m, command *c) {
     begins = c->start_ns;
   begins = max_of (begins, m->link.now_ns);
   while (link_next (&m->link) < begins && m->stuck == CUDA_SUCCESS) {
-    /* The other direction changes before this one begins; its own thread takes it off. */
+    /* Another engine changes before this one begins; its own thread takes it off. */
     link_carry (&m->link, link_next (&m->link));
-    if (m->link.engine[1 - d].busy && link_ended (&m->link, 1 - d))
-      m->free_ns[1 - d] = m->link.now_ns;
+    free_ended (m);
   }
   link_carry (&m->link, begins);
   link_begin (&m->link, d, begins, c->as.copy.bytes);
@@ -96,9 +101,7 @@ static void work_copy (machine *m, command *c) {
     }
     while (m->link.engine[d].busy) {
       link_carry (&m->link, link_next (&m->link));
-      for (int e = 0; e < 2; e++)
-        if (m->link.engine[e].busy && link_ended (&m->link, e))
-          m->free_ns[e] = m->link.now_ns;
+      free_ended (m);
     }
   }
   m->link.engine[d].busy = false;

@@ -102,22 +102,23 @@ static void shared_give (machine *m, int64_t bytes) {
 
 /* ---- places ---- */
 
-int64_t place_take (machine *m, int64_t bytes) {
+int64_t place_take (machine *m, int32_t of, int64_t bytes) {
   assert (bytes >= 0);
-  if (bytes > m->config.memory_bytes - m->config.missing_bytes - m->used_bytes ||
+  card *c = &m->cards[of];
+  if (bytes > m->config.memory_bytes - m->config.missing_bytes - c->used_bytes ||
       !shared_take (m, bytes))
     return -1;
   int64_t place = m->next_place;
   m->next_place += space_round (bytes, EMU_PAGE);
-  m->used_bytes += bytes;
-  if (m->used_bytes > m->high_bytes)
-    m->high_bytes = m->used_bytes;
+  c->used_bytes += bytes;
+  if (c->used_bytes > c->high_bytes)
+    c->high_bytes = c->used_bytes;
   return place;
 }
 
-void place_give (machine *m, int64_t place, int64_t bytes) {
-  assert (bytes >= 0 && bytes <= m->used_bytes);
-  m->used_bytes -= bytes;
+void place_give (machine *m, int32_t of, int64_t place, int64_t bytes) {
+  assert (bytes >= 0 && bytes <= m->cards[of].used_bytes);
+  m->cards[of].used_bytes -= bytes;
   shared_give (m, bytes);
   if (space_has_bytes (m))
     (void)!fallocate (m->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place,

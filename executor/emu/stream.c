@@ -9,7 +9,7 @@ EXPORT CUresult emuAdvance (void);
 EXPORT CUresult emuHold (CUstream handle, int on);
 EXPORT CUresult emuStreamCopies (CUstream handle, int64_t *count);
 
-stream *stream_add (machine *m, unsigned int flags) {
+stream *stream_add (machine *m, int32_t on, unsigned int flags) {
   stream **moved = realloc (m->streams, (size_t)(m->n_streams + 1) * sizeof *moved);
   if (moved == NULL)
     return NULL;
@@ -17,6 +17,7 @@ stream *stream_add (machine *m, unsigned int flags) {
   stream *s = calloc (1, sizeof *s);
   if (s == NULL)
     return NULL;
+  s->card = on;
   s->flags = flags;
   s->actor = m->n_actors++;
   if (m->races != NULL || m->config.races)
@@ -43,20 +44,21 @@ static stream *own_stream (machine *m) {
   static _Thread_local struct {
     uint32_t generation;
     stream *s;
-  } mine;
-  if (mine.generation != m->generation) {
-    mine.s = stream_add (m, CU_STREAM_DEFAULT);
-    mine.generation = mine.s == NULL ? 0 : m->generation;
+  } mine[EMU_CARDS];
+  int32_t on = contexts_card (m);
+  if (mine[on].generation != m->generation) {
+    mine[on].s = stream_add (m, on, CU_STREAM_DEFAULT);
+    mine[on].generation = mine[on].s == NULL ? 0 : m->generation;
   }
-  return mine.s;
+  return mine[on].s;
 }
 
 stream *stream_of (machine *m, CUstream handle) {
   if (handle == NULL || handle == CU_STREAM_LEGACY)
-    return m->streams[0];
+    return m->streams[contexts_card (m)];
   if (handle == CU_STREAM_PER_THREAD)
     return own_stream (m);
-  for (int32_t i = 1; i < m->n_streams; i++)
+  for (int32_t i = m->n_cards; i < m->n_streams; i++)
     if ((CUstream)m->streams[i] == handle)
       return m->streams[i];
   return NULL;
@@ -70,7 +72,7 @@ CUresult cuStreamCreateWithPriority (CUstream *out, unsigned int flags, int prio
     return refused;
   if (out == NULL || flags > CU_STREAM_NON_BLOCKING)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
-  *out = (CUstream)stream_add (m, flags);
+  *out = (CUstream)stream_add (m, contexts_card (m), flags);
   return machine_leave (m, *out == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
 }
 
@@ -146,7 +148,7 @@ CUresult cuStreamSynchronize (CUstream handle) {
   CUresult r = CUDA_SUCCESS;
   /* To wait for the legacy stream is to wait for what it would join. */
   for (int32_t i = 0; s->legacy && i < m->n_streams && r == CUDA_SUCCESS; i++)
-    if ((m->streams[i]->flags & CU_STREAM_NON_BLOCKING) == 0)
+    if (m->streams[i]->card == s->card && (m->streams[i]->flags & CU_STREAM_NON_BLOCKING) == 0)
       r = stream_finish (m, m->streams[i]);
   if (r == CUDA_SUCCESS)
     r = stream_finish (m, s);
@@ -173,7 +175,7 @@ CUresult cuStreamGetCtx (CUstream handle, CUcontext *out) {
   if (m == NULL)
     return refused;
   if (out != NULL)
-    *out = (CUcontext)m;
+    *out = (CUcontext)&m->cards[s->card];
   return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
 }
 

@@ -52,9 +52,9 @@ static bool is_running (const command *c) {
   return c->started && (c->kind != COMMAND_COPY || c->direction == COPY_BESIDE);
 }
 
-/* Copies of one direction take turns in the order in which they became ready. */
+/* Copies of one engine take turns in the order in which they became ready. */
 static bool begin_copy (machine *m, command *c) {
-  int d = c->direction;
+  int d = link_engine_of (c->stream->card, c->direction);
   if (c->as.copy.ticket == 0)
     c->as.copy.ticket = ++m->tickets[d];
   if (m->carried[d] != NULL || c->as.copy.ticket != m->turn[d] + 1)
@@ -129,7 +129,7 @@ bool virtual_step (machine *m) {
     return false;
   link_carry (&m->link, next);
   m->now_ns = next;
-  for (int d = 0; d < 2; d++)
+  for (int d = 0; d < 2 * m->n_cards; d++)
     if (m->carried[d] != NULL && link_ended (&m->link, d)) {
       command *c = m->carried[d];
       m->carried[d] = NULL;

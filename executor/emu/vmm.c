@@ -9,9 +9,12 @@ static bool is_granular (const machine *m, uint64_t a) {
   return a % (uint64_t)m->config.granule_bytes == 0;
 }
 
-static bool is_plain (const CUmemAllocationProp *p) {
-  return p != NULL && p->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
-         p->location.type == CU_MEM_LOCATION_TYPE_DEVICE && p->location.id == 0;
+static bool is_device (const machine *m, CUmemLocation at) {
+  return at.type == CU_MEM_LOCATION_TYPE_DEVICE && at.id >= 0 && at.id < m->n_cards;
+}
+
+static bool is_plain (const machine *m, const CUmemAllocationProp *p) {
+  return p != NULL && p->type == CU_MEM_ALLOCATION_TYPE_PINNED && is_device (m, p->location);
 }
 
 CUresult cuMemGetAllocationGranularity (size_t *out, const CUmemAllocationProp *p,
@@ -20,7 +23,7 @@ CUresult cuMemGetAllocationGranularity (size_t *out, const CUmemAllocationProp *
   machine *m = machine_enter (false, &refused);
   if (m == NULL)
     return refused;
-  bool good = out != NULL && is_plain (p) && flags <= CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
+  bool good = out != NULL && is_plain (m, p) && flags <= CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
   if (good)
     *out = (size_t)m->config.granule_bytes;
   return machine_leave (m, good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
@@ -37,7 +40,7 @@ CUresult cuMemAddressReserve (CUdeviceptr *out, size_t bytes, size_t align, CUde
   if (out == NULL || bytes == 0 || bytes > (size_t)1 << 46 || !is_granular (m, bytes) ||
       flags != 0 || (align & (align - 1)) != 0 || align > (size_t)1 << 40)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
-  range r = { .bytes = (int64_t)bytes, .kind = RANGE_RESERVED };
+  range r = { .bytes = (int64_t)bytes, .kind = RANGE_RESERVED, .card = contexts_card (m) };
   r.at = space_take (m, r.bytes, (int64_t)align > granule ? (int64_t)align : granule);
   if (r.at == 0)
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
@@ -74,7 +77,7 @@ static handle *handle_of (machine *m, CUmemGenericAllocationHandle h) {
 static void handle_settle (machine *m, handle *h) {
   if (!h->released || h->maps > 0)
     return;
-  place_give (m, h->place, h->bytes);
+  place_give (m, h->card, h->place, h->bytes);
   h->live = false;
 }
 
@@ -85,7 +88,7 @@ CUresult cuMemCreate (CUmemGenericAllocationHandle *out, size_t bytes, const CUm
   if (m == NULL)
     return refused;
   if (out == NULL || bytes == 0 || bytes > (size_t)1 << 53 || !is_granular (m, bytes) ||
-      !is_plain (p) || flags != 0)
+      !is_plain (m, p) || flags != 0)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   if (m->n_handles == m->handles_capacity) {
     int64_t capacity = m->handles_capacity == 0 ? 64 : 2 * m->handles_capacity;
@@ -95,10 +98,12 @@ CUresult cuMemCreate (CUmemGenericAllocationHandle *out, size_t bytes, const CUm
     m->handles = moved;
     m->handles_capacity = capacity;
   }
-  int64_t place = place_take (m, (int64_t)bytes);
+  int32_t on = p->location.id;
+  int64_t place = place_take (m, on, (int64_t)bytes);
   if (place < 0)
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
-  m->handles[m->n_handles++] = (handle){ .bytes = (int64_t)bytes, .place = place, .live = true };
+  m->handles[m->n_handles++] =
+      (handle){ .card = on, .bytes = (int64_t)bytes, .place = place, .live = true };
   *out = (CUmemGenericAllocationHandle)m->n_handles;
   return machine_leave (m, CUDA_SUCCESS);
 }
@@ -180,8 +185,7 @@ CUresult cuMemSetAccess (CUdeviceptr at, size_t size, const CUmemAccessDesc *d, 
   if (m == NULL)
     return refused;
   int64_t bytes = (int64_t)size;
-  if (d == NULL || count != 1 || d->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-      d->location.id != 0 || !are_whole (m, at, bytes) ||
+  if (d == NULL || count != 1 || !is_device (m, d->location) || !are_whole (m, at, bytes) ||
       (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && d->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
        d->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);

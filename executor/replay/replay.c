@@ -27,13 +27,39 @@ static bool find_entry (const driver *d, const char *name, void *out, error *err
   return true;
 }
 
-static bool start_emulator (replay_state *s, error *err) {
+/* The own link of each rank, and the links that they share. */
+static void set_host (emu_config *c, const gpu_host *h) {
+  c->d2h_bytes_per_s = h->link.d2h_bytes_per_s;
+  c->h2d_bytes_per_s = h->link.h2d_bytes_per_s;
+  c->both_bytes_per_s = h->link.both_bytes_per_s;
+  c->copy_ns = h->link.copy_ns;
+  c->share_ppm = 0;
+  c->n_groups = h->n_groups;
+  if (c->pinned_bytes == 0)
+    c->pinned_bytes = h->pinned_bytes;
+  for (int32_t i = 0; i < h->n_groups; i++) {
+    emu_group *g = &c->groups[i];
+    g->cards = h->groups[i].cards;
+    memcpy (g->one_way, h->groups[i].one_way, sizeof g->one_way);
+    memcpy (g->both, h->groups[i].both, sizeof g->both);
+  }
+}
+
+/* Memory is the largest budget, so that one byte more than the plan's is refused. */
+static int64_t emulated_bytes (const replay_team *t) {
+  int64_t most = t->ranks->plan->device.granule_bytes; /* budgets are 0 without tensors */
+  for (int32_t i = 0; i < t->n; i++)
+    most = max_of (most, t->ranks[i].plan->budget_bytes);
+  return most;
+}
+
+/* By the first rank, for all. */
+static bool start_emulator (const replay_state *s, const gpu_host *h, error *err) {
   const replay_options *o = s->options;
   const device *dev = &s->plan->device;
-  /* Memory is the budget, so that one byte more than the plan's is refused. */
-  int64_t budget_bytes = s->plan->budget_bytes; /* 0 where a trace has no tensors */
-  int64_t memory_bytes = budget_bytes > 0 ? budget_bytes : dev->granule_bytes;
-  emu_config c = { .memory_bytes = memory_bytes,
+  int64_t memory_bytes = emulated_bytes (s->team);
+  emu_config c = { .cards = s->team->n,
+                   .memory_bytes = memory_bytes,
                    .missing_bytes =
                        o->missing_bytes < memory_bytes ? o->missing_bytes : memory_bytes,
                    .granule_bytes = dev->granule_bytes,
@@ -50,16 +76,23 @@ static bool start_emulator (replay_state *s, error *err) {
                    .fuzz_ns = o->fuzz_ns,
                    .fuzz_seed = o->fuzz_seed,
                    .failed_copy = o->failed_copy };
+  if (h != NULL)
+    set_host (&c, h);
   emu_configure configure = NULL;
   return find_entry (&s->driver, EMU_CONFIGURE, &configure, err) &&
-         find_entry (&s->driver, EMU_ADVANCE, &s->advance, err) &&
+         driver_ok (&s->driver, configure (&c), EMU_CONFIGURE, err);
+}
+
+static bool find_entries (replay_state *s, error *err) {
+  const replay_options *o = s->options;
+  bool owners = o->races && o->calculation == NULL;
+  return find_entry (&s->driver, EMU_ADVANCE, &s->advance, err) &&
          find_entry (&s->driver, EMU_HOLD, &s->hold, err) &&
          find_entry (&s->driver, EMU_EVENT_TIME, &s->event_time, err) &&
          find_entry (&s->driver, EMU_RACES, &s->races, err) &&
-         (!c.races || (find_entry (&s->driver, EMU_ORDERED, &s->ordered, err) &&
-                       find_entry (&s->driver, EMU_STREAM_COPIES, &s->stream_copies, err))) &&
-         (!c.owners || find_entry (&s->driver, EMU_TAG, &s->tag, err)) &&
-         driver_ok (&s->driver, configure (&c), EMU_CONFIGURE, err);
+         (!o->races || (find_entry (&s->driver, EMU_ORDERED, &s->ordered, err) &&
+                        find_entry (&s->driver, EMU_STREAM_COPIES, &s->stream_copies, err))) &&
+         (!owners || find_entry (&s->driver, EMU_TAG, &s->tag, err));
 }
 
 static bool check_options (const replay_options *o, const plan *p, error *err) {
@@ -100,13 +133,16 @@ static bool check_host (const replay_options *o, int64_t host_bytes, int64_t dev
   return true;
 }
 
-static bool start (replay_state *s, arena *a, error *err) {
+static bool start (replay_state *s, const gpu_host *h, arena *a, error *err) {
   const replay_options *o = s->options;
-  if (!driver_open (&s->driver, o->library, err) || (o->emulated && !start_emulator (s, err)))
+  int32_t n = s->team->n;
+  if (!driver_open (&s->driver, o->library, err) ||
+      (o->emulated && s->rank == 0 && !start_emulator (s, h, err)) ||
+      (o->emulated && !find_entries (s, err)))
     return false;
   if (!room_plan (&s->driver, s->rewritten, s->plan, a, &s->room, err) ||
-      !check_host (o, s->room.host_bytes, s->room.device_bytes, err) ||
-      !driver_start (&s->driver, 0, err) || !room_open (&s->room, a, err) ||
+      !check_host (o, n * s->room.host_bytes, n * s->room.device_bytes, err) ||
+      !driver_start (&s->driver, s->rank, err) || !room_open (&s->room, a, err) ||
       !kernels_load (&s->driver, o->emulated, o->races, &s->kernels, err) ||
       !walk_make (s->rewritten, s->plan, a, &s->walk, err))
     return false;
@@ -149,13 +185,6 @@ static bool median_step (const replay_state *s, arena *a, int64_t *ns, error *er
   *ns = n > 0 ? median (v, n) : time_at (s, last, place, 1) - step_start (s, last);
   arena_back (a, mark);
   return true;
-}
-
-static int64_t steady (const replay_state *s, bool *settled) {
-  steady_input in = {
-    .times = s->times, .starts = s->starts, .steps = s->timed, .width = 2 * s->walk.n_items
-  };
-  return steady_step_ns (&in, settled);
 }
 
 static bool keep_spans (const replay_state *s, arena *a, replay_result *out, error *err) {
@@ -231,6 +260,10 @@ static bool compare (const replay_state *s, const timeline *expected, arena *a, 
       keep_worst (out, &d);
   }
   out->median_ns = median (far, n_ops);
+  if (row >= 0) /* ranks may keep a distance from step to step */
+    out->largest_ns =
+        max_of (out->largest_ns, distance (expected->late_ns,
+                                           step_start (s, row) - step_start (s->team->ranks, row)));
   for (int q = WALK_OUTS; q < WALK_QUEUES && row >= 0; q++)
     for (int32_t i = 0; i < s->walk.count[q]; i++) {
       int32_t place = s->walk.place[q][i], m = s->walk.items[place].index;
@@ -251,45 +284,83 @@ static void count_bytes (const replay_state *s, predicted *seen) {
     }
 }
 
-static bool watch (replay_state *s, arena *a, replay_result *out, error *err) {
-  predicted *seen = &out->seen;
-  if (!replay_steps (s, false, err) ||
-      (s->calculation != NULL && !calculate_end (s->calculation, err)))
+/* The times of a second run, or those of the first again. */
+typedef struct row_times {
+  int64_t *times, *starts;
+} row_times;
+
+static bool run_laden (replay_team *t, arena *a, row_times *first, error *err) {
+  for (int32_t i = 0; i < t->n; i++) {
+    replay_state *s = &t->ranks[i];
+    first[i] = (row_times){ s->times, s->starts };
+    s->base = s->steps;
+    if ((s->times = NEW (a, 2 * (int64_t)s->timed * s->walk.n_items, int64_t, err)) == NULL ||
+        (s->starts = NEW (a, s->timed, int64_t, err)) == NULL)
+      return false;
+  }
+  return replay_together (t, true, err);
+}
+
+/* A backlog may build up more slowly than 32 steps show: once more, with it there from the start.
+ */
+static bool watch_laden (replay_team *t, arena *a, replay_result *out, error *err) {
+  row_times first[HOST_MOST_CARDS];
+  bool settled;
+  if (!run_laden (t, a, first, err))
     return false;
-  s->calculation = NULL; /* trained; what follows is about time alone */
-  if (!out->exact)
-    return median_step (s, a, &seen->step_ns, err);
-  seen->step_ns = steady (s, &seen->settled);
-  if (seen->settled || s->steps < STEADY_STEPS)
-    return true;
-  /* A backlog may build up more slowly than 32 steps show: once more, with it there from the start.
-   */
-  int64_t ns, *first = s->times, *first_starts = s->starts;
-  s->base = s->steps;
-  if ((s->times = NEW (a, 2 * (int64_t)s->timed * s->walk.n_items, int64_t, err)) == NULL ||
-      (s->starts = NEW (a, s->timed, int64_t, err)) == NULL || !replay_steps (s, true, err))
-    return false;
-  ns = steady (s, &seen->settled);
-  out->laden = ns > seen->step_ns;
-  if (out->laden)
-    seen->step_ns = ns;
-  else {
-    s->times = first;
-    s->starts = first_starts;
+  int64_t ns = replay_steady (t, t->ranks->timed, &settled);
+  for (int32_t i = 0; i < t->n; i++) {
+    replay_state *s = &t->ranks[i];
+    out[i].laden = ns > out[i].seen.step_ns;
+    out[i].seen.settled = settled;
+    if (out[i].laden)
+      out[i].seen.step_ns = ns;
+    else {
+      s->times = first[i].times;
+      s->starts = first[i].starts;
+    }
   }
   return true;
 }
 
-static bool predict (const replay_state *s, const trace *t, arena *a, replay_result *out,
-                     timeline *expected, error *err) {
-  sim_job job = { .original = t, .rewritten = s->rewritten, .plan = s->plan };
-  sim_options o = { .timeline_arena = a };
-  return simulate (&job, 1, &o, a, &out->predicted, expected, err);
+static bool watch (replay_team *t, arena *a, replay_result *out, error *err) {
+  replay_state *s = t->ranks;
+  if (!replay_together (t, false, err) ||
+      (s->calculation != NULL && !calculate_end (s->calculation, err)))
+    return false;
+  s->calculation = NULL; /* trained; what follows is about time alone */
+  if (!out->exact) {
+    bool good = true;
+    for (int32_t i = 0; good && i < t->n; i++)
+      good = median_step (&t->ranks[i], a, &out[i].seen.step_ns, err);
+    return good;
+  }
+  bool settled;
+  int64_t ns = replay_steady (t, s->timed, &settled);
+  for (int32_t i = 0; i < t->n; i++) {
+    out[i].seen.step_ns = ns;
+    out[i].seen.settled = settled;
+  }
+  return settled || s->steps < STEADY_STEPS || watch_laden (t, a, out, err);
+}
+
+static bool predict (const sim_job *jobs, int32_t n, const gpu_host *h, arena *a,
+                     replay_result *out, timeline *expected, error *err) {
+  predicted costs[HOST_MOST_CARDS];
+  sim_options o = { .host = h, .timeline_arena = a };
+  if (!simulate (jobs, n, &o, a, costs, expected, err))
+    return false;
+  for (int32_t i = 0; i < n; i++)
+    out[i].predicted = costs[i];
+  return true;
 }
 
 static bool finish (replay_state *s, const timeline *expected, arena *a, replay_result *out,
                     error *err) {
   predicted *seen = &out->seen;
+  if (!driver_ok (&s->driver, s->driver.ctx_set_current (s->driver.context), "cuCtxSetCurrent",
+                  err))
+    return false;
   seen->compute_ns = out->predicted.compute_ns;
   seen->baseline_ns = out->predicted.baseline_ns;
   seen->stall_ns = seen->step_ns - seen->compute_ns;
@@ -303,7 +374,7 @@ static bool finish (replay_state *s, const timeline *expected, arena *a, replay_
   out->issued_copies = s->copies;
   count_bytes (s, seen);
   int n_races = 0;
-  if (s->races != NULL &&
+  if (s->races != NULL && s->rank == 0 && /* it knows those of all devices */
       !driver_ok (&s->driver, s->races (out->races, REPLAY_RACES, &n_races), EMU_RACES, err))
     return false;
   for (int32_t i = 0; i < s->n_missing && n_races + i < REPLAY_RACES; i++)
@@ -329,20 +400,68 @@ static void set_length (replay_state *s, bool exact, const timeline *expected) {
       o->verify && VERIFIED_STEPS > expected->step ? VERIFIED_STEPS : expected->step + 1;
 }
 
+/* ---- all ranks ---- */
+
+/* The ranks with the same plan of the same trace have one rewritten trace. */
+static bool rewrite (const sim_job *jobs, int32_t i, const replay_options *o, arena *a,
+                     replay_result *out, error *err) {
+  check_rule broken;
+  for (int32_t k = 0; k < i; k++)
+    if (jobs[k].plan == jobs[i].plan && jobs[k].original == jobs[i].original) {
+      out[i].rewritten = out[k].rewritten;
+      return true;
+    }
+  return check_options (o, jobs[i].plan, err) &&
+         (o->unchecked || check_plan (jobs[i].original, jobs[i].plan, a, &broken, err)) &&
+         plan_rewrite (jobs[i].original, jobs[i].plan, a, &out[i].rewritten, err);
+}
+
+static bool run_team (replay_team *t, const gpu_host *h, const timeline *expected, arena *a,
+                      replay_result *out, error *err) {
+  bool good = true;
+  for (int32_t i = 0; good && i < t->n; i++) {
+    set_length (&t->ranks[i], out->exact, &expected[i]);
+    good = start (&t->ranks[i], h, a, err);
+  }
+  good = good && watch (t, a, out, err);
+  for (int32_t i = 0; good && i < t->n; i++)
+    good = finish (&t->ranks[i], &expected[i], a, &out[i], err);
+  for (int32_t i = 0; i < t->n; i++)
+    replay_put_away (&t->ranks[i]);
+  return good;
+}
+
+bool replay_ranks (const sim_job *jobs, int32_t n, const gpu_host *h, const replay_options *o,
+                   arena *a, replay_result *out, int32_t *broken, error *err) {
+  assert (jobs && n > 0 && n <= HOST_MOST_CARDS && (h || n == 1) && o && out);
+  replay_state states[HOST_MOST_CARDS];
+  sim_job made[HOST_MOST_CARDS];
+  timeline expected[HOST_MOST_CARDS];
+  replay_team team;
+  if (n > 1 && o->calculation != NULL)
+    return error_set (err, ERR_usage, "what ops calculate is looked at on one rank");
+  for (int32_t i = 0; i < n; i++) {
+    *broken = i;
+    out[i] = (replay_result){ .exact = o->emulated && o->clock == EMU_VIRTUAL && o->fuzz_ns == 0 };
+    if (!rewrite (jobs, i, o, a, out, err))
+      return false;
+    made[i] = (sim_job){ jobs[i].original, &out[i].rewritten, jobs[i].plan };
+    states[i] = (replay_state){
+      .team = &team, .rank = i, .plan = jobs[i].plan, .rewritten = &out[i].rewritten, .options = o
+    };
+  }
+  if (!predict (made, n, h, a, out, expected, err))
+    return false;
+  replay_team_init (&team, states, n);
+  bool good = run_team (&team, h, expected, a, out, err);
+  replay_team_end (&team);
+  return good;
+}
+
 bool replay_run (const trace *t, const plan *p, const replay_options *o, arena *a,
                  replay_result *out, error *err) {
   assert (t && p && o && out);
-  *out = (replay_result){ .exact = o->emulated && o->clock == EMU_VIRTUAL && o->fuzz_ns == 0 };
-  check_rule broken;
-  if (!check_options (o, p, err) || (!o->unchecked && !check_plan (t, p, a, &broken, err)) ||
-      !plan_rewrite (t, p, a, &out->rewritten, err))
-    return false;
-  replay_state s = { .plan = p, .rewritten = &out->rewritten, .options = o };
-  timeline expected;
-  if (!predict (&s, t, a, out, &expected, err))
-    return false;
-  set_length (&s, out->exact, &expected);
-  bool good = start (&s, a, err) && watch (&s, a, out, err) && finish (&s, &expected, a, out, err);
-  replay_put_away (&s);
-  return good;
+  sim_job job = { .original = t, .plan = p };
+  int32_t broken;
+  return replay_ranks (&job, 1, NULL, o, a, out, &broken, err);
 }

@@ -61,9 +61,16 @@ typedef struct replay_result {
 bool replay_run (const trace *t, const plan *p, const replay_options *o, arena *a,
                  replay_result *out, error *err) MUST_CHECK;
 
-/* The observations as a Chrome trace (chrome://tracing, Perfetto). */
-bool replay_chrome (const plan *p, const replay_result *r, bytes *out, error *err) MUST_CHECK;
+/* Plans on ranks of a host, jobs[i] on its card i, all at once and in step; out[i] of each. The
+   rewritten traces are made here. A plan that breaks a rule: *broken is its job. */
+bool replay_ranks (const sim_job *jobs, int32_t n, const gpu_host *h, const replay_options *o,
+                   arena *a, replay_result *out, int32_t *broken, error *err) MUST_CHECK;
+
+/* The observations of all ranks as a Chrome trace (chrome://tracing, Perfetto). */
+bool replay_chrome (const sim_job *jobs, const replay_result *r, int32_t ranks, bytes *out,
+                    error *err) MUST_CHECK;
 /* The report as JSON. */
+void replay_write (json_writer *w, const replay_result *r);
 bool replay_json (const replay_result *r, bytes *out, error *err) MUST_CHECK;
 
 #endif

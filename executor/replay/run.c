@@ -57,7 +57,8 @@ static bool make_scripts (replay_state *s, arena *a, error *err) {
                        .op_offset = s->op_offset,
                        .found = s->found,
                        .calculated = s->options->calculation != NULL,
-                       .ended = s->ordered != NULL,
+                       .ended = s->ordered != NULL || s->team->n > 1,
+                       .meets = s->team->n > 1,
                        .step = &s->step };
   if (s->steps > s->timed && !script_make (&q, a, &s->plain, err))
     return false;
@@ -87,10 +88,10 @@ const CUevent *replay_ends (const replay_state *s, int32_t step) {
 }
 
 static const char *const call_names[] = {
-  [SCRIPT_LAUNCH] = "cuLaunchKernel",    [SCRIPT_WAIT] = "cuStreamWaitEvent",
-  [SCRIPT_BEGIN] = "cuEventRecord",      [SCRIPT_END] = "cuEventRecord",
-  [SCRIPT_OUT] = "cuMemcpyDtoHAsync",    [SCRIPT_IN] = "cuMemcpyHtoDAsync",
-  [SCRIPT_CALCULATE] = "cuLaunchKernel",
+  [SCRIPT_LAUNCH] = "cuLaunchKernel",  [SCRIPT_WAIT] = "cuStreamWaitEvent",
+  [SCRIPT_MEET] = "cuStreamWaitEvent", [SCRIPT_BEGIN] = "cuEventRecord",
+  [SCRIPT_END] = "cuEventRecord",      [SCRIPT_OUT] = "cuMemcpyDtoHAsync",
+  [SCRIPT_IN] = "cuMemcpyHtoDAsync",   [SCRIPT_CALCULATE] = "cuLaunchKernel",
 };
 
 static CUresult issue_launches (const driver *d, CUstream on, kernel_launch *l, int32_t count) {
@@ -111,6 +112,20 @@ static CUresult issue_copy (replay_state *s, const script_call *c, const script_
     r = c->kind == SCRIPT_OUT ? s->driver.copy_out_async (x->host, x->device, x->bytes, on)
                               : s->driver.copy_in_async (x->device, x->host, x->bytes, on);
   return r != CUDA_SUCCESS || s->tag == NULL ? r : s->tag (0);
+}
+
+/* The others have issued the step before and nothing of the next but one. */
+static CUresult wait_for_ranks (const replay_state *s, int32_t step) {
+  for (int32_t i = 0; step > 0 && i < s->team->n; i++) {
+    const replay_state *other = &s->team->ranks[i];
+    int32_t last = other->walk.place[WALK_OPS][other->rewritten->trace->n_ops - 1];
+    CUresult r = i == s->rank ? CUDA_SUCCESS
+                              : s->driver.stream_wait_event (
+                                    s->stream[WALK_OPS], replay_ends (other, step - 1)[last], 0);
+    if (r != CUDA_SUCCESS)
+      return r;
+  }
+  return CUDA_SUCCESS;
 }
 
 static bool issue_step (replay_state *s, int32_t step, error *err) {
@@ -137,6 +152,9 @@ static bool issue_step (replay_state *s, int32_t step, error *err) {
       /* Waits for a step before the first have ended. */
       if (ends[c->lag] != NULL && ++s->waits != s->options->lost_wait)
         r = s->driver.stream_wait_event (on, ends[c->lag][c->place], 0);
+      break;
+    case SCRIPT_MEET:
+      r = wait_for_ranks (s, step);
       break;
     case SCRIPT_BEGIN:
       r = s->driver.event_record (begins[c->place], on);
@@ -198,13 +216,22 @@ static bool let_run (replay_state *s, int32_t step, error *err) {
    3 is over with all its copies. */
 static bool repeats (replay_state *s, int32_t step, bool *yes, error *err) {
   *yes = false;
-  if (step < 3)
-    return true;
-  if (!read_row (s, step - 3, err))
+  if ((step >= 3 && !read_row (s, step - 3, err)) || !replay_meet (s, err))
     return false;
-  steady_input in = { s->times, s->starts, step - 2, 2 * s->walk.n_items };
-  if (step + 1 >= s->least_steps)
-    steady_step_ns (&in, yes);
+  if (step >= 3 && step + 1 >= s->least_steps)
+    replay_steady (s->team, step - 2, yes);
+  return true;
+}
+
+/* The virtual clock goes on while all ranks have issued, and none issues: whichever thread is
+   first, all find the same. */
+static bool pace (replay_state *s, int32_t step, error *err) {
+  bool enough = false;
+  if (!replay_meet (s, err) || !let_run (s, step, err) ||
+      (s->may_end_early ? !repeats (s, step, &enough, err) : !replay_meet (s, err)))
+    return false;
+  if (enough)
+    s->steps = s->timed = step + 1;
   return true;
 }
 
@@ -212,19 +239,23 @@ static bool issue_steps (replay_state *s, bool laden, error *err) {
   bool paced =
       s->options->emulated && s->options->clock == EMU_VIRTUAL && !laden && !s->options->races;
   for (int32_t step = 0; step < s->steps; step++) {
-    bool enough = false;
     if (timed_row (s, step) >= s->rows_made && !make_row (s, s->rows_made, err))
       return false;
-    if (!issue_step (s, step, err) || (s->ordered != NULL && !replay_see_calls (s, step, err)) ||
-        (paced && !let_run (s, step, err)) ||
-        (paced && s->may_end_early && !repeats (s, step, &enough, err)) ||
+    if (!replay_meet (s, err) || !issue_step (s, step, err) ||
+        (s->ordered != NULL && !replay_see_calls (s, step, err)) ||
+        (paced && !pace (s, step, err)) ||
         (s->calculation != NULL &&
          !calculate_pace (s->calculation, s->stream[WALK_OPS], step, err)))
       return false;
-    if (enough)
-      s->steps = s->timed = step + 1;
   }
-  return true;
+  return replay_meet (s, err);
+}
+
+/* All that can happen without copies out happens, then those of all ranks begin. */
+static bool let_out (replay_state *s, error *err) {
+  return driver_ok (&s->driver, s->advance (), EMU_ADVANCE, err) && replay_meet (s, err) &&
+         driver_ok (&s->driver, s->hold (s->stream[WALK_OUTS], 0), EMU_HOLD, err) &&
+         replay_meet (s, err);
 }
 
 bool replay_steps (replay_state *s, bool laden, error *err) {
@@ -233,10 +264,8 @@ bool replay_steps (replay_state *s, bool laden, error *err) {
       (laden && !driver_ok (&s->driver, s->hold (s->stream[WALK_OUTS], 1), EMU_HOLD, err)) ||
       !issue_steps (s, laden, err))
     return false;
-  if (laden && (!driver_ok (&s->driver, s->advance (), EMU_ADVANCE, err) ||
-                !driver_ok (&s->driver, s->hold (s->stream[WALK_OUTS], 0), EMU_HOLD, err)))
-    return false;
-  if (!driver_ok (&s->driver, s->driver.ctx_synchronize (), "a step", err))
+  if ((laden && !let_out (s, err)) ||
+      !driver_ok (&s->driver, s->driver.ctx_synchronize (), "a step", err))
     return false;
   for (int64_t row = 0; row < s->timed; row++)
     if (!read_row (s, row, err))
@@ -253,6 +282,7 @@ static void drop_events (const replay_state *s, CUevent *v, int64_t count) {
 void replay_put_away (replay_state *s) {
   if (s->driver.context == NULL)
     return;
+  s->driver.ctx_set_current (s->driver.context);
   int64_t items = s->walk.n_items;
   s->driver.ctx_synchronize ();
   for (int q = 0; q < WALK_QUEUES; q++)

@@ -3,12 +3,28 @@
 #ifndef FERRY_EXECUTOR_REPLAY_RUN_H
 #define FERRY_EXECUTOR_REPLAY_RUN_H
 
+#include <pthread.h>
+
 #include "trace/walk/walk.h"
 #include "executor/replay/replay.h"
 #include "executor/room/room.h"
 #include "executor/replay/script.h"
 
+/* All ranks of a replay; most have one. The lock guards what is below it. */
+typedef struct replay_team {
+  struct replay_state *ranks;
+  int32_t n;
+  pthread_mutex_t lock;
+  pthread_cond_t all;
+  int32_t there; /* ranks that wait for the others */
+  int64_t round;
+  bool failed; /* one of them has, and nobody waits for it any more */
+} replay_team;
+
 typedef struct replay_state {
+  replay_team *team;
+  int32_t rank;
+  bool gave_up; /* since another rank failed */
   const plan *plan;
   const rewritten *rewritten;
   const replay_options *options;
@@ -65,5 +81,16 @@ bool replay_prepare (replay_state *s, arena *a, error *err) MUST_CHECK;
 /* Issues all steps and waits; laden: no out starts before nothing else can happen. */
 bool replay_steps (replay_state *s, bool laden, error *err) MUST_CHECK;
 void replay_put_away (replay_state *s);
+
+/* ---- team.c ---- */
+
+void replay_team_init (replay_team *t, replay_state *ranks, int32_t n);
+void replay_team_end (replay_team *t);
+/* The calling rank goes on when all are here; at once where it is alone. False: one has failed. */
+bool replay_meet (replay_state *s, error *err) MUST_CHECK;
+/* replay_steps of all ranks, each in a thread of its own. */
+bool replay_together (replay_team *t, bool laden, error *err) MUST_CHECK;
+/* The cost of a step of all ranks, from so many steps that each has read. */
+int64_t replay_steady (const replay_team *t, int32_t steps, bool *settled);
 
 #endif

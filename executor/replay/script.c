@@ -108,6 +108,8 @@ static void add_item (writer *w, int32_t place) {
   const walk_item *i = &p->items[place];
   if (i->queue == WALK_OPS)
     add_gap (w, i->index);
+  if (q->meets && i->queue == WALK_OPS && i->position == 0)
+    add (w, SCRIPT_MEET, WALK_OPS);
   for (int32_t k = i->first_wait; k < i->first_wait + i->n_waits; k++) {
     const walk_wait *v = &p->waits[k];
     add_event (w, SCRIPT_WAIT, i->queue, p->place[v->queue][v->position], v->lag);
@@ -129,8 +131,8 @@ bool script_make (const script_request *q, arena *a, script *out, error *err) {
   int64_t n_waits = n == 0 ? 0 : p->items[n - 1].first_wait + p->items[n - 1].n_waits;
   *out = (script){ .launches = NEW (a, 2 * n_ops, kernel_launch, err),
                    .copies = NEW (a, n - n_ops, script_copy, err),
-                   /* an item: a launch or two, or a copy, and two records */
-                   .calls = NEW (a, 4 * n + n_waits, script_call, err) };
+                   /* an item: a launch or two, or a copy, and two records; and a meeting */
+                   .calls = NEW (a, 4 * n + n_waits + 1, script_call, err) };
   writer w = { .q = q, .out = out, .a = a };
   w.times = NEW (a, 2 * n_ops, int64_t, err);
   w.ops = NEW (a, q->operands == NULL ? 0 : n_ops, kernel_op, err);

@@ -15,6 +15,7 @@ typedef enum script_kind {
   SCRIPT_CALCULATE, /* the op at `place`, or, where nobody calculates, the launch that takes its
                        time */
   SCRIPT_WAIT,
+  SCRIPT_MEET,  /* op 0 waits until all other ranks have ended the step before */
   SCRIPT_BEGIN, /* record */
   SCRIPT_END,   /* record */
   SCRIPT_OUT,
@@ -55,6 +56,7 @@ typedef struct script_request {
   bool calculated; /* ops are not launches but calculations */
   bool timed;      /* every item has an event before it and one behind it */
   bool ended;      /* every item has one behind it */
+  bool meets;      /* this is one of several ranks */
 } script_request;
 
 /* The place of the item whose end is this item's beginning, in a step that is timed: the op before

@@ -14,7 +14,8 @@ typedef struct steady_input {
   int32_t steps, width;
 } steady_input;
 
-/* *settled: a step's state, relative to its start, equalled an earlier one's. */
-int64_t steady_step_ns (const steady_input *in, bool *settled);
+/* in: one a rank, all of as many steps. *settled: the state of a step, that of all ranks relative
+   to the start of the first one's, equalled an earlier one's. */
+int64_t steady_step_ns (const steady_input *in, int32_t ranks, bool *settled);
 
 #endif

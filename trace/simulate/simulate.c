@@ -260,6 +260,7 @@ static bool draw (sim_run *r, const sim_job *job, int32_t lane, int32_t step, ar
   bool ok = sim_run_until (r, step_started, &record, err);
   r->record = NULL;
   const int64_t *starts = r->lanes[lane].starts_ns;
+  out->late_ns = starts[step] - r->lanes->starts_ns[step];
   return ok &&
          timeline_finish (job, &u, starts[step], starts[step + 1] - starts[step], a, out, err);
 }

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Several ranks replayed at once on the emulated devices of one host: seen equals predicted. */
+#include "executor/replay/replay.h"
+#include "tests/emu_case.h"
+#include "tests/rank_case.h"
+#include "tests/suite.h"
+
+static replay_options on_virtual (void) {
+  return (replay_options){
+    .library = emu_case_path (), .emulated = true, .clock = EMU_VIRTUAL, .bytes = EMU_NONE
+  };
+}
+
+typedef struct made_ranks {
+  int32_t n;
+  random_case cases[RANK_CASE_MOST];
+  sim_job jobs[RANK_CASE_MOST];
+  gpu_host host;
+} made_ranks;
+
+/* False: this seed makes no legal ranks. */
+static bool make (uint64_t seed, int64_t factor, arena *a, made_ranks *m) {
+  random_state r = random_seed (seed);
+  error err = { 0 };
+  m->n = (int32_t)random_between (&r, 1, RANK_CASE_MOST);
+  if (!rank_case_jobs (&r, m->n, factor, false, m->cases, m->jobs, a))
+    return false;
+  ck_assert (rank_case_host (&r, &m->cases[0].plan->device, m->n, a, &m->host, &err));
+  return true;
+}
+
+static void run (uint64_t seed, const made_ranks *m, const replay_options *o, arena *a,
+                 replay_result *r) {
+  error err = { 0 };
+  int32_t broken;
+  if (!replay_ranks (m->jobs, m->n, &m->host, o, a, r, &broken, &err))
+    ck_abort_msg ("seed %llu: %s", (unsigned long long)seed, err.text);
+}
+
+/* Moves of these plans slow each other down: there is something to share. */
+static bool shares (const made_ranks *m) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < m->n; i++)
+    n += m->jobs[i].plan->n_moves > 0;
+  return n > 1 && m->host.n_groups > 0;
+}
+
+START_TEST (seen_equals_predicted_to_the_nanosecond_on_random_ranks) {
+  int shared = 0;
+  for (int seed = 1; seed <= suite_cases (400); seed++) {
+    arena *a = arena_new (0);
+    made_ranks m;
+    replay_options o = on_virtual ();
+    replay_result r[RANK_CASE_MOST];
+    if (make ((uint64_t)seed, 1, a, &m)) {
+      run ((uint64_t)seed, &m, &o, a, r);
+      shared += shares (&m);
+      for (int32_t i = 0; i < m.n; i++)
+        ck_assert_msg (
+            r[i].predicted.step_ns == r[i].seen.step_ns &&
+                r[i].predicted.settled == r[i].seen.settled && r[i].largest_ns == 0 &&
+                r[i].largest_copy_ns == 0,
+            "seed %d, rank %d of %d: predicted %lld (settled %d), seen %lld (%d); starts "
+            "of ops differ by %lld, copies by %lld",
+            seed, i, m.n, (long long)r[i].predicted.step_ns, r[i].predicted.settled,
+            (long long)r[i].seen.step_ns, r[i].seen.settled, (long long)r[i].largest_ns,
+            (long long)r[i].largest_copy_ns);
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (shared, suite_cases (400) / 8);
+}
+END_TEST
+
+START_TEST (every_byte_of_every_rank_is_where_it_should_be) {
+  int moved = 0;
+  for (int seed = 1; seed <= suite_cases (40); seed++) {
+    arena *a = arena_new ((int64_t)1 << 30);
+    made_ranks m;
+    replay_options o = on_virtual ();
+    replay_result r[RANK_CASE_MOST];
+    o.bytes = EMU_ALL;
+    o.verify = true;
+    if (make ((uint64_t)seed, 8, a, &m)) {
+      run ((uint64_t)seed, &m, &o, a, r);
+      for (int32_t i = 0; i < m.n; i++) {
+        ck_assert_uint_eq (r[i].found.count, 0);
+        moved += m.jobs[i].plan->n_moves;
+      }
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (moved, 0);
+}
+END_TEST
+
+/* A copy that rank 0 leaves out is found in its bytes, and the others' are right. */
+START_TEST (a_copy_that_one_rank_loses_is_found) {
+  int found = 0;
+  for (int seed = 1; seed <= 40; seed++) {
+    arena *a = arena_new ((int64_t)1 << 30);
+    made_ranks m;
+    replay_options o = on_virtual ();
+    replay_result r[RANK_CASE_MOST];
+    o.bytes = EMU_NONE;
+    o.races = true;
+    o.iterations = 4;
+    o.lost_copy = 1;
+    if (make ((uint64_t)seed, 1, a, &m) && m.n > 1 && m.jobs[0].plan->n_moves > 0) {
+      run ((uint64_t)seed, &m, &o, a, r);
+      ck_assert_int_gt (r[0].n_races, 0);
+      found++;
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (found, 3);
+}
+END_TEST
+
+/* A rank whose device breaks ends all of them, and its error is the one that is told. */
+START_TEST (a_rank_that_fails_ends_the_others) {
+  int failed = 0;
+  for (int seed = 1; seed <= 40; seed++) {
+    arena *a = arena_new (0);
+    made_ranks m;
+    replay_options o = on_virtual ();
+    replay_result r[RANK_CASE_MOST];
+    error err = { 0 };
+    int32_t broken;
+    o.failed_copy = 1;
+    if (make ((uint64_t)seed, 1, a, &m) && m.n > 1 && m.jobs[0].plan->n_moves > 0) {
+      ck_assert (!replay_ranks (m.jobs, m.n, &m.host, &o, a, r, &broken, &err));
+      ck_assert_msg (strstr (err.text, "rank ") && strstr (err.text, "ECC"), "%s", err.text);
+      failed++;
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (failed, 3);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = {
+    seen_equals_predicted_to_the_nanosecond_on_random_ranks,
+    every_byte_of_every_rank_is_where_it_should_be,
+    a_copy_that_one_rank_loses_is_found,
+    a_rank_that_fails_ends_the_others,
+    NULL,
+  };
+  return suite_run ("replay_ranks", tests, 120);
+}
