@@ -130,7 +130,7 @@ START_TEST (only_so_many_units_are_cut_finely) {
   layout l;
   set (&s, "resnet50", 64, 60, a);
   for (int32_t i = 0; i < s.singles.count; i++)
-    s.share[i] = 0.5;
+    s.share[i] = s.singles.at[i].tight ? 0.5 : 0;
   make (&s, LAYOUT_MIDDLE, true, a, &l);
   parts_rule every = { .most = MOST_SECTIONS, .splits = INT32_MAX, .far_latencies = 1600 };
   int32_t *all = NEW (a, l.step.units.count, int32_t, &err), finer = 0;
@@ -388,6 +388,26 @@ START_TEST (parts_are_small_where_memory_is_scarce) {
 }
 END_TEST
 
+/* Each copy is simulated, so that a search sees fewer plans of more of them. */
+START_TEST (a_card_without_latency_has_no_more_copies_to_search) {
+  arena *a = arena_new (0);
+  setting s;
+  layout l;
+  set (&s, "resnet50", 64, 60, a);
+  s.dev.link.copy_ns = 0;
+  s.dev.granule_bytes = 512;
+  for (layout_kind kind = LAYOUT_MIDDLE; kind <= LAYOUT_MANY; kind++) {
+    make (&s, kind, true, a, &l);
+    double least =
+        parts_crossing (&l.step.gaps, l.share) / (double)tuned (NULL, TUNE_parts_most_copies);
+    ck_assert_double_gt (least, 1000.0 * (double)s.dev.granule_bytes);
+    for (int32_t u = 0; u < l.step.units.count; u++)
+      ck_assert (l.of[u] == 1 || (double)l.step.units.at[u].bytes / l.of[u] > least / 2);
+  }
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = { every_tensor_is_one_unit_or_in_one_group,
                                  a_group_takes_the_shares_of_its_members,
@@ -399,6 +419,7 @@ int main (void) {
                                  what_stays_is_packed_densely,
                                  what_stays_longer_leaves_room_for_what_comes_back,
                                  parts_are_small_where_memory_is_scarce,
+                                 a_card_without_latency_has_no_more_copies_to_search,
                                  NULL };
   return suite_run ("layout", tests, 60);
 }

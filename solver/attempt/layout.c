@@ -39,43 +39,34 @@ static parts_rule parts_of (layout_kind kind, const tuning *by) {
   };
 }
 
-static int64_t faster_rate (const device *dev) {
-  link_rates r = device_rates (&dev->link, dev->share_ppm);
-  return max_of (r.out_alone, r.in_alone);
-}
-
 /* Groups of so much lose one in group_latencies to the link's latency, and little to granules. */
-static int64_t group_bytes (const layout_request *q, int64_t times) {
-  const device *dev = q->device;
+static int64_t group_bytes (const layout_request *q, double latency_bytes, int64_t times) {
   const tuning *by = q->tuning;
-  __int128 bytes = (__int128)dev->link.copy_ns * tuned (by, TUNE_group_latencies) *
-                   faster_rate (dev) / 1000000000;
-  int64_t least = tuned (by, TUNE_group_granules) * dev->granule_bytes;
+  double bytes = latency_bytes * (double)tuned (by, TUNE_group_latencies);
+  double least = (double)(tuned (by, TUNE_group_granules) * q->device->granule_bytes);
   int64_t most = q->budget_bytes / tuned (by, TUNE_group_budget_part);
-  bytes = (bytes < least ? least : bytes) * times;
-  return bytes > most ? most : (int64_t)bytes;
+  return (int64_t)fmin (fmax (bytes, least) * (double)times, (double)most);
 }
 
 /* A copy costs a latency, and holds its bytes at both ends while it runs: of all that crosses in a
    step, in copies of one size, both together cost least where the size is about the root of half of
    it times what the link carries in a latency. */
-static int64_t best_copy_bytes (const layout_request *q, const double *share) {
-  const gaps *g = q->singles;
-  double crosses = 0;
-  double late = (double)q->device->link.copy_ns * (double)faster_rate (q->device) / 1e9;
-  for (int32_t i = 0; i < g->count; i++)
-    crosses += share[i] * (double)g->units->at[g->at[i].unit].bytes;
-  return (int64_t)fmin (sqrt (crosses * late / 2), (double)MOST_BYTES);
+static int64_t best_copy_bytes (const layout_request *q, const double *share,
+                                double latency_bytes) {
+  double crosses = parts_crossing (q->singles, share);
+  return (int64_t)fmin (sqrt (crosses * latency_bytes / 2), (double)MOST_BYTES);
 }
 
 /* The most of a group of weights and optimizer state. */
-static int64_t persistent_bytes (const layout_request *q, const double *share, int64_t most) {
+static int64_t persistent_bytes (const layout_request *q, const double *share, double latency_bytes,
+                                 int64_t most) {
   int64_t ppm = kinds[q->kind].state_ppm;
   bool by_latency = q->by_latency || q->kind == LAYOUT_STATE;
   if (!by_latency || !share || !ppm)
     return most / tuned (q->tuning, TUNE_group_persistent_part);
   int64_t least = max_of (q->part_bytes, q->device->granule_bytes);
-  return min_of (most, max_of (least, units_scale (best_copy_bytes (q, share), ppm, 1000000)));
+  return min_of (
+      most, max_of (least, units_scale (best_copy_bytes (q, share, latency_bytes), ppm, 1000000)));
 }
 
 static bool choose_groups (const layout_request *q, const double *share, arena *a, layout *out,
@@ -88,10 +79,11 @@ static bool choose_groups (const layout_request *q, const double *share, arena *
   if (!kinds[kind].times)
     return group_choose (t, dev->granule_bytes, q->tuning, a, &out->groups, &out->n_groups,
                          &out->pool_below_bytes, err);
-  int64_t most = group_bytes (q, kinds[kind].times);
+  double latency_bytes = parts_latency_bytes (q->singles, share, dev, q->tuning);
+  int64_t most = group_bytes (q, latency_bytes, kinds[kind].times);
   group_rule rule = { .least_bytes = dev->granule_bytes / tuned (q->tuning, TUNE_group_pool_part),
                       .most_bytes = most,
-                      .persistent_bytes = persistent_bytes (q, share, most),
+                      .persistent_bytes = persistent_bytes (q, share, latency_bytes, most),
                       .keep = kinds[kind].keep,
                       .keep_life = kinds[kind].keep_life,
                       .fill_ppm = (int32_t)tuned (q->tuning, TUNE_group_fill_ppm),

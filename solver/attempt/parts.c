@@ -2,6 +2,7 @@
 #include "solver/attempt/parts.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/order.h"
@@ -15,14 +16,30 @@ static double whole (const tuning *by) {
   return (double)tuned (by, TUNE_parts_whole_ppm) / 1e6;
 }
 
-static int64_t chunk_bytes (const gaps *g, const device *dev, const parts_rule *rule,
-                            int64_t latencies) {
+double parts_crossing (const gaps *g, const double *shares) {
+  double bytes = 0;
+  if (!g)
+    return 0;
+  if (!shares)
+    return (double)max_of (g->peak_bytes - g->pool_bytes - g->room_bytes, 0);
+  for (int32_t i = 0; i < g->count; i++)
+    bytes += shares[i] * (double)g->units->at[g->at[i].unit].bytes;
+  return bytes;
+}
+
+double parts_latency_bytes (const gaps *g, const double *shares, const device *dev,
+                            const tuning *by) {
   link_rates r = device_rates (&dev->link, dev->share_ppm);
-  int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
-  __int128 chunk = (__int128)dev->link.copy_ns * latencies * rate / 1000000000;
-  int64_t least = max_of (rule->least_bytes, g->granule_bytes);
-  __int128 most = INT64_MAX / 4; /* as much can be added */
-  return chunk < least ? least : chunk > most ? (int64_t)most : (int64_t)chunk;
+  double late = (double)dev->link.copy_ns * (double)max_of (r.out_alone, r.in_alone) / 1e9;
+  double fine = parts_crossing (g, shares) / (double)tuned (by, TUNE_parts_most_copies);
+  return fmax (late, fine / (double)tuned (by, TUNE_parts_fine_latencies));
+}
+
+static int64_t chunk_bytes (const gaps *g, const parts_rule *rule, double latency_bytes,
+                            int64_t latencies) {
+  double most = (double)(INT64_MAX / 4); /* as much can be added */
+  int64_t chunk = (int64_t)fmin (latency_bytes * (double)latencies, most);
+  return max_of (chunk, max_of (rule->least_bytes, g->granule_bytes));
 }
 
 /* ---- small parts, so that the sum comes out ---- */
@@ -111,12 +128,12 @@ static int64_t nearest (const traffic *t, const double *shares, double whole, in
   return least;
 }
 
-static bool by_distance (const gaps *g, const device *dev, const double *shares,
+static bool by_distance (const gaps *g, double latency_bytes, const double *shares,
                          const parts_rule *rule, arena *a, int32_t *of, error *err) {
   const tuning *by = rule->tuning;
-  int64_t fine = chunk_bytes (g, dev, rule, tuned (by, TUNE_parts_fine_latencies));
-  int64_t far = chunk_bytes (g, dev, rule, rule->far_latencies);
-  int64_t coarse = chunk_bytes (g, dev, rule, tuned (by, TUNE_parts_coarse_latencies));
+  int64_t fine = chunk_bytes (g, rule, latency_bytes, tuned (by, TUNE_parts_fine_latencies));
+  int64_t far = chunk_bytes (g, rule, latency_bytes, rule->far_latencies);
+  int64_t coarse = chunk_bytes (g, rule, latency_bytes, tuned (by, TUNE_parts_coarse_latencies));
   int64_t part = tuned (by, TUNE_parts_distance_part);
   traffic t;
   if (!traffic_of (g, shares, a, &t, err))
@@ -132,9 +149,10 @@ static bool by_distance (const gaps *g, const device *dev, const double *shares,
 
 /* ---- all of it ---- */
 
-static bool split_some (const gaps *g, const device *dev, const double *shares,
+static bool split_some (const gaps *g, double latency_bytes, const double *shares,
                         const parts_rule *rule, arena *a, int32_t *of, error *err) {
-  int64_t fine = chunk_bytes (g, dev, rule, tuned (rule->tuning, TUNE_parts_fine_latencies));
+  int64_t fine =
+      chunk_bytes (g, rule, latency_bytes, tuned (rule->tuning, TUNE_parts_fine_latencies));
   split_unit *split = NEW (a, g->units->count, split_unit, err);
   int32_t n = 0;
   if (!split)
@@ -157,15 +175,16 @@ bool parts_choose (const gaps *g, const device *dev, const double *shares, const
   assert (of && rule->most > 0);
   arena_mark here = arena_here (a);
   tuning_id latencies = shares ? TUNE_parts_coarse_latencies : TUNE_parts_fine_latencies;
-  int64_t chunk = chunk_bytes (g, dev, rule, tuned (rule->tuning, latencies));
+  double latency_bytes = parts_latency_bytes (g, shares, dev, rule->tuning);
+  int64_t chunk = chunk_bytes (g, rule, latency_bytes, tuned (rule->tuning, latencies));
   bool ok = true;
   if (shares && rule->far_latencies)
-    ok = by_distance (g, dev, shares, rule, a, of, err);
+    ok = by_distance (g, latency_bytes, shares, rule, a, of, err);
   else
     for (int32_t u = 0; u < g->units->count; u++)
       of[u] =
           parts_of (&g->units->at[u], chunk, fewest (&g->units->at[u], rule->tuning), rule->most);
-  ok = ok && (!shares || split_some (g, dev, shares, rule, a, of, err));
+  ok = ok && (!shares || split_some (g, latency_bytes, shares, rule, a, of, err));
   arena_back (a, here);
   return ok;
 }
