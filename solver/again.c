@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The stage PLACES: the best plan is searched once more, with its order, and mostly its cuts and
-   drops, kept: for an arena, where `auto` allows that and granules lose much, and with larger
-   groups of weights and optimizer state. */
+   drops, kept: for an arena, where `auto` allows that, and with larger groups of weights and
+   optimizer state. */
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/order/updates.h"
 #include "solver/placed.h"
 #include "solver/question.h"
 #include "solver/search/search.h"
+#include "solver/search/ways.h"
 #include "solver/starts.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
-#include "trace/simulate/lost.h"
 
 static bool is_done (const placing *p, const solution *best) {
   return placed_is_enough (p, best) || solve_stops (p->o);
@@ -21,11 +22,21 @@ static int64_t events_of (const placing *p) {
   return placed_rewrites (p->o) ? solve_events_per_tick (p->t->n_ops) : 1;
 }
 
-/* A part of the ticks of the best. */
-static effort effort_again (const placing *p, const solution *best, tuning_id part) {
+static int64_t ticks_of (const placing *p) {
   effort e = solve_effort (p->o, p->effort);
-  int64_t ticks = e.limit_ticks ? e.limit_ticks : search_default_ticks (p->t, p->o);
-  e.limit_ticks = ticks * events_of (p) / tuned (p->o->tuning, part) + 1;
+  return e.limit_ticks ? e.limit_ticks : search_default_ticks (p->t, p->o);
+}
+
+/* A part of the ticks of the best; for a step that is neither cut nor dropped, no fewer than where
+   nothing else is allowed. */
+static effort effort_again (const placing *p, const solution *best, const plan *like,
+                            tuning_id part) {
+  const solve_options *o = p->o;
+  effort e = solve_effort (o, p->effort);
+  bool is_bare = (o->sections || o->recompute) && !like->n_sections && !like->n_recomputes;
+  int64_t ticks = ticks_of (p), alone = ways_plain_ticks (p->t, o->tuning, ticks);
+  e.limit_ticks = ticks * events_of (p) / tuned (o->tuning, part) + 1;
+  e.limit_ticks = is_bare ? max_of (e.limit_ticks, alone) : e.limit_ticks;
   e.enough_ns = solve_enough_of (&e, best->plan->certificate.lower_bound_ns);
   return e;
 }
@@ -114,19 +125,6 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
          (!like->n_order || check_plan (t, best->plan, p.arena, NULL, err));
 }
 
-/* Granules lose so much of the budget that other cuts and drops may pay where they do not. */
-static bool is_lossy (const placing *p, const plan *best, bool *lossy, error *err) {
-  const trace *t = p->t;
-  int64_t lost, least_ppm = tuned (p->o->tuning, TUNE_arena_anew_ppm);
-  *lossy = false;
-  if (best->placement.kind == PLACEMENT_ARENA)
-    return true;
-  if (!lost_bytes (t, best, p->arena, &lost, err))
-    return false;
-  *lossy = lost > units_scale (p->o->budget_bytes, least_ppm, 1000000);
-  return true;
-}
-
 /* ---- the strategies ---- */
 
 static placing placing_of (const question *q) {
@@ -142,20 +140,21 @@ bool again_rewrites (const question *q) {
   return again_may (q) && q->o->placement == PLACES_AUTO && placed_rewrites (q->o);
 }
 
-/* Cuts and drops are compared by plans that are not placed, all with one share of the budget. So
-   those that were chosen may still be the best with another, though their plan is not. */
+/* An arena counts bytes whatever the card's granules are, so that finer ones give nothing up. Cuts
+   and drops are compared by plans that are not placed, all with one share of the budget. So those
+   that were chosen may still be the best with another, though their plan is not. */
 bool again_anew (question *q, error *err) {
   placing x = placing_of (q), *p = &x;
   solution *best = &q->best;
   static const again anew = { "arena", PLACEMENT_ARENA, false, true };
-  bool lossy;
   plan like = *best->plan;
   const plan *had = best->plan;
   solution found = { 0 };
-  effort how = effort_again (p, best, TUNE_arena_anew_part);
-  how.limit_ticks /= events_of (p);
-  if (!is_lossy (p, best->plan, &lossy, err) ||
-      (lossy && !try_again (p, &like, &anew, &how, best, &found, err)))
+  effort how = effort_again (p, best, &like, TUNE_arena_anew_part);
+  how.limit_ticks = ticks_of (p) / tuned (p->o->tuning, TUNE_arena_anew_part) + 1;
+  if (like.placement.kind == PLACEMENT_ARENA)
+    return true;
+  if (!try_again (p, &like, &anew, &how, best, &found, err))
     return false;
   bool may = found.plan && best->plan == had && !is_done (p, best) &&
              found.plan->predicted.compute_ns < had->predicted.step_ns;
@@ -164,7 +163,7 @@ bool again_anew (question *q, error *err) {
   plan chosen = *found.plan;
   chosen.order = like.order;
   chosen.n_order = like.n_order;
-  how = effort_again (p, best, TUNE_arena_again_part);
+  how = effort_again (p, best, &chosen, TUNE_arena_again_part);
   return try_again (p, &chosen, &in_arena, &how, best, NULL, err);
 }
 
@@ -184,13 +183,13 @@ static bool other_order (const placing *p, plan *like, bool *is_other, error *er
 bool again_arena (question *q, error *err) {
   placing p = placing_of (q);
   plan like = *q->best.plan;
-  effort how = effort_again (&p, &q->best, TUNE_arena_again_part);
+  effort how = effort_again (&p, &q->best, &like, TUNE_arena_again_part);
   return try_again (&p, &like, &in_arena, &how, &q->best, NULL, err);
 }
 
 static bool try_bare (const placing *p, plan *like, solution *best, error *err) {
-  effort how = effort_again (p, best, TUNE_arena_again_part);
   like->n_sections = like->n_recomputes = 0;
+  effort how = effort_again (p, best, like, TUNE_arena_again_part);
   return try_again (p, like, &in_arena, &how, best, NULL, err);
 }
 
@@ -208,7 +207,7 @@ bool again_reordered (question *q, error *err) {
   placing p = placing_of (q);
   plan like = *q->best.plan;
   const plan *had = q->best.plan;
-  effort how = effort_again (&p, &q->best, TUNE_arena_again_part);
+  effort how = effort_again (&p, &q->best, &like, TUNE_arena_again_part);
   bool is_other = false;
   return other_order (&p, &like, &is_other, err) &&
          (!is_other || try_bare (&p, &like, &q->best, err)) &&
@@ -233,8 +232,9 @@ bool again_grouped (question *q, error *err) {
   placing p = placing_of (q);
   plan like = *q->best.plan;
   again larger = { "by-latency", like.placement.kind, true, false };
-  effort how = effort_again (
-      &p, &q->best, placed_rewrites (q->o) ? TUNE_arena_again_part : TUNE_latency_again_part);
+  effort how =
+      effort_again (&p, &q->best, &like,
+                    placed_rewrites (q->o) ? TUNE_arena_again_part : TUNE_latency_again_part);
   return !is_late (&p, &like) || try_again (&p, &like, &larger, &how, &q->best, NULL, err);
 }
 
@@ -246,7 +246,7 @@ static bool search_like (question *q, const plan *known, error *err) {
   bool in_arena = q->o->placement == PLACES_ARENA ||
                   (q->o->placement == PLACES_AUTO && known->placement.kind == PLACEMENT_ARENA);
   again how_else = { "known", in_arena ? PLACEMENT_ARENA : PLACEMENT_GRANULES, false, false };
-  effort how = effort_again (&p, &q->best, TUNE_arena_again_part);
+  effort how = effort_again (&p, &q->best, known, TUNE_arena_again_part);
   return try_again (&p, known, &how_else, &how, &q->best, NULL, err) &&
          (q->best.plan == had.plan ||
           starts_certify (q->t, q->o, q->asked, &had, &q->best, q->arena, err));

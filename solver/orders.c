@@ -7,6 +7,7 @@
 #include "solver/order/updates.h"
 #include "solver/placed.h"
 #include "solver/search/search.h"
+#include "solver/search/ways.h"
 #include "solver/sections/sections.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
@@ -116,6 +117,8 @@ static void begin (asking *q, const question *n, order_tried *x, bool look, int6
   if (look && n->looks_without_cuts) {
     q->options.sections = SECTIONS_OFF;
     q->options.keep_proof = false;
+    if (!o->recompute)
+      q->effort.limit_ticks = ways_plain_ticks (n->t, o->tuning, ticks);
   }
 }
 

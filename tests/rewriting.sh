@@ -186,7 +186,7 @@ monotone() { # more memory is never slower; what is allowed beside swapping neve
 }
 anew() { # of a step of small tensors granules lose much: an arena gets drops of its own
   local few=(solve res.json -b 50% --sections off --order as-is --limit 400000 -q --json) with without
-  run 0 "${few[@]}" --tune arena_anew_ppm=1000000 && without=$(number step_ns) &&
+  run 0 "${few[@]}" --tune anew=0 && without=$(number step_ns) &&
     run 0 "${few[@]}" -o anew.json && with=$(number step_ns) && says '"placement": ?"arena"' && run 0 check res.json anew.json || return 1
   [ "$with" -lt "$without" ] || { echo "$with with, $without without"; return 1; }
 }

@@ -111,9 +111,7 @@ static bool take_alone (const trace *t, const solve_options *o, const effort *e,
 
 int64_t search_default_ticks (const trace *t, const solve_options *o) {
   bool more = o->sections || o->recompute;
-  int64_t ticks =
-      more ? ways_default_ticks (t, o->tuning)
-           : tuned (o->tuning, TUNE_search_swaps_ticks) * solve_events_per_tick (t->n_ops);
+  int64_t ticks = more ? ways_default_ticks (t, o->tuning) : ways_swaps_ticks (t, o->tuning);
   if (t->n_ops <= tuned (o->tuning, TUNE_pieces_ops))
     ticks /= tuned (o->tuning, TUNE_search_small_part);
   return solve_level_ticks (o, ticks);

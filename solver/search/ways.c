@@ -321,6 +321,15 @@ int64_t ways_default_ticks (const trace *t, const tuning *by) {
   return ticks < least ? least : ticks < most ? ticks : most;
 }
 
+int64_t ways_swaps_ticks (const trace *t, const tuning *by) {
+  return tuned (by, TUNE_search_swaps_ticks) * solve_events_per_tick (t->n_ops);
+}
+
+int64_t ways_plain_ticks (const trace *t, const tuning *by, int64_t limit_ticks) {
+  int64_t usual = ways_default_ticks (t, by), alone = ways_swaps_ticks (t, by);
+  return alone > usual ? units_scale (limit_ticks, alone, usual) : limit_ticks;
+}
+
 bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) {
   assert (q->trace && q->options->device);
   const trace *t = q->trace;

@@ -19,6 +19,7 @@ static bool is_large (const ways *m) {
  */
 static effort own_effort (const ways *m) {
   effort how = m->effort;
+  how.limit_ticks = ways_plain_ticks (m->t, m->o->tuning, m->effort.limit_ticks);
   how.rough = is_large (m);
   return how;
 }
