@@ -95,6 +95,8 @@ libcore_a_SOURCES += \
   executor/watch/answer.h \
   executor/watch/foresee.c \
   executor/watch/foresee.h \
+  executor/watch/granules.c \
+  executor/watch/granules.h \
   executor/watch/queues.c \
   executor/watch/queues.h \
   executor/watch/seen.c \

@@ -177,6 +177,7 @@ static void release (shim *s, tensor *t, uint64_t behind, int64_t copy) {
       c->page = NONE;
       c->pending = behind;
       c->freed_by = copy;
+      c->checked_by = 0;
       c->came_by = t->in_copy;
       s->free_chunks++;
     }
@@ -238,6 +239,7 @@ static bool digest (shim *s, const tensor *t, CUdeviceptr to, CUstream stream, b
 static bool copy_out (shim *s, tensor *t) {
   wait_for (s, s->out, STREAM_OUT, t->users);
   wait_for_copy (s, s->out, STREAM_OUT, STREAM_IN, t->in_copy);
+  wait_for_copy (s, s->out, STREAM_OUT, STREAM_CHECK, t->check);
   if (!host_take (s, t) ||
       s->real.copy_out_async (t->host, t->at, (size_t)t->bytes, s->out) != CUDA_SUCCESS)
     return false;

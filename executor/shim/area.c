@@ -14,12 +14,13 @@ static bool make_streams (shim *s) {
   const driver *d = &s->real;
   bool good = d->stream_create (&s->out, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
               d->stream_create (&s->in, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+              d->stream_create (&s->check, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
               d->event_create (&s->scratch, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
-  for (int i = 0; good && i < RING; i++)
-    good = d->event_create (&s->out_ring[i], CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
-           d->event_create (&s->in_ring[i], CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+  for (int i = 0; good && i < COPY_STREAMS * RING; i++)
+    good = d->event_create (&s->ring[i / RING][i % RING], CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
   s->streams[STREAM_OUT] = s->out;
   s->streams[STREAM_IN] = s->in;
+  s->streams[STREAM_CHECK] = s->check;
   s->streams[STREAM_LEGACY] = NULL;
   s->n_streams = FIRST_USER_STREAM;
   return good;
@@ -268,7 +269,7 @@ static bool fill_slab (shim *s, slab *b) {
   own->page = b->page;
   own->small = true;
   own->pending = 0;
-  own->freed_by = own->came_by = 0;
+  own->freed_by = own->checked_by = own->came_by = 0;
   s->pages[b->page].state = PAGE_HERE;
   return true;
 }

@@ -62,6 +62,7 @@ int32_t chunk_new (shim *s) {
 void chunk_quiet (shim *s, const chunk *c) {
   host_wait_for (s, c->pending);
   host_wait_for_copy (s, STREAM_OUT, c->freed_by);
+  host_wait_for_copy (s, STREAM_CHECK, c->checked_by);
   host_wait_for_copy (s, STREAM_IN, c->came_by);
 }
 
@@ -159,7 +160,7 @@ void wait_for (shim *s, CUstream stream, int32_t who, uint64_t bits) {
 }
 
 static CUevent copy_event (const shim *s, int32_t of, int64_t copy) {
-  return (of == STREAM_OUT ? s->out_ring : s->in_ring)[copy % RING];
+  return s->ring[of][copy % RING];
 }
 
 void wait_for_copy (shim *s, CUstream stream, int32_t who, int32_t of, int64_t copy) {

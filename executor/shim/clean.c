@@ -57,10 +57,14 @@ static int64_t bytes_of (const shim *s, const tensor *t, int32_t first, int32_t 
   return (to < t->bytes ? to : t->bytes) - from;
 }
 
-static bool digest (shim *s, const tensor *t, int32_t first, int32_t end, int32_t which) {
+/* Behind its users, beside the copies: one that leaves so must not stand in line with those. */
+static bool digest (shim *s, tensor *t, int32_t first, int32_t end, int32_t which) {
   CUdeviceptr to = word (s->clean, s->pages[first].run, which);
-  return s->real.set_bytes_async (to, 0, sizeof (uint64_t), s->out) == CUDA_SUCCESS &&
-         digest_queue (s, page_at (s, first), bytes_of (s, t, first, end), to, s->out);
+  wait_for (s, s->check, STREAM_CHECK, t->users);
+  wait_for_copy (s, s->check, STREAM_CHECK, STREAM_IN, t->in_copy);
+  t->check = s->work[STREAM_CHECK] + 1;
+  return s->real.set_bytes_async (to, 0, sizeof (uint64_t), s->check) == CUDA_SUCCESS &&
+         digest_queue (s, page_at (s, first), bytes_of (s, t, first, end), to, s->check);
 }
 
 bool clean_can_leave (const shim *s, const tensor *t, int32_t first, int32_t end) {
@@ -76,7 +80,7 @@ static int32_t name_of (const shim *s, int64_t op) {
   return beat < 0 ? 0 : beats_at (record_beats (s), beat)->name;
 }
 
-bool clean_leave (shim *s, const tensor *t, int32_t first, int32_t end) {
+bool clean_leave (shim *s, tensor *t, int32_t first, int32_t end) {
   clean *c = s->clean;
   int32_t i = s->pages[first].run;
   run *r = &c->runs[i];
@@ -89,25 +93,33 @@ bool clean_leave (shim *s, const tensor *t, int32_t first, int32_t end) {
                      .a = word (c, i, 0),
                      .b = word (c, i, 1),
                      .told = &c->told[i] };
-  if (!digest (s, t, first, end, 1) || !copy_unless_queue (s, &u, s->out))
+  bool good = digest (s, t, first, end, 1);
+  wait_for_copy (s, s->check, STREAM_CHECK, STREAM_OUT, t->out_copy);
+  good = good && copy_unless_queue (s, &u, s->check);
+  (void)copy_issued (s, STREAM_CHECK);
+  if (!good)
     return false;
   s->block->seen.clean_bytes += r->bytes;
   s->block->seen.checks++;
   return true;
 }
 
-void clean_copied (shim *s, const tensor *t, int32_t first, int32_t end) {
+bool clean_copied (shim *s, tensor *t, int32_t first, int32_t end) {
   clean *c = t->checks ? clean_of (s) : s->clean;
   bool wanted = t->checks && c != NULL && c->runs != NULL;
   int32_t i = s->pages[first].run;
   if (wanted && i == 0 && c->n_runs < c->capacity)
     i = s->pages[first].run = c->n_runs++;
-  wanted = wanted && i != 0 && digest (s, t, first, end, 0);
+  bool tries = wanted && i != 0;
+  wanted = tries && digest (s, t, first, end, 0);
+  if (tries)
+    (void)copy_issued (s, STREAM_CHECK);
   for (int32_t p = first; p < end; p++) {
     page *g = &s->pages[p];
     g->run_first = wanted ? first : 0;
     g->run_end = wanted ? end : 0;
   }
+  return tries;
 }
 
 bool clean_look (shim *s, int32_t *at, int32_t *t) {

@@ -9,10 +9,10 @@
 
 /* The host's copy of exactly these pages has a digest, and nobody was seen to write them since. */
 bool clean_can_leave (const shim *s, const tensor *t, int32_t first, int32_t end);
-/* They leave so, on the stream of copies out. false: the device takes no kernel. */
-bool clean_leave (shim *s, const tensor *t, int32_t first, int32_t end);
-/* They have just been copied out. */
-void clean_copied (shim *s, const tensor *t, int32_t first, int32_t end);
+/* They leave so, on the stream of checks. false: the device takes no kernel. */
+bool clean_leave (shim *s, tensor *t, int32_t first, int32_t end);
+/* They have just been copied out. true: who gets their memory waits for the tensor's check too. */
+bool clean_copied (shim *s, tensor *t, int32_t first, int32_t end);
 /* The next that had changed all the same: a tensor. *at begins with 0; false: no more had. */
 bool clean_look (shim *s, int32_t *at, int32_t *t);
 

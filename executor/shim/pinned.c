@@ -29,7 +29,7 @@ static bool is_allowed (const shim *s, int64_t bytes) {
 
 /* Freed tensors give theirs before those that are whole on the device. */
 static void make_room (shim *s, int64_t bytes) {
-  host_wait_for (s, 1 << STREAM_OUT | 1 << STREAM_IN);
+  host_wait_for (s, 1 << STREAM_OUT | 1 << STREAM_IN | 1 << STREAM_CHECK);
   for (int live = 0; live < 2; live++)
     for (int32_t i = 0; i < s->n_tensors && !is_allowed (s, bytes); i++) {
       tensor *t = &s->tensors[i];

@@ -22,29 +22,33 @@ static CUdeviceptr page_at (const shim *s, int32_t page) {
   return s->base + (uint64_t)page * (uint64_t)s->chunk_bytes;
 }
 
-static bool copy_out (shim *s, const tensor *t, int32_t first, int32_t end) {
+static bool copy_out (shim *s, tensor *t, int32_t first, int32_t end) {
   int64_t bytes = span_bytes (s, t, first, end);
   int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
+  wait_for (s, s->out, STREAM_OUT, t->users);
+  wait_for_copy (s, s->out, STREAM_OUT, STREAM_IN, t->in_copy);
+  wait_for_copy (s, s->out, STREAM_OUT, STREAM_CHECK, t->check);
   last_copy_begins (s, false, bytes, t->number);
   if (s->real.copy_out_async (t->host + offset, page_at (s, first), (size_t)bytes, s->out) !=
       CUDA_SUCCESS)
     return false;
   last_copy_ends (s);
+  t->out_copy = copy_issued (s, STREAM_OUT);
   s->block->seen.out_bytes += bytes;
-  clean_copied (s, t, first, end);
   return true;
 }
 
 static bool run_out (shim *s, tensor *t, int32_t first, int32_t end) {
-  if (!(clean_can_leave (s, t, first, end) && clean_leave (s, t, first, end)) &&
-      !copy_out (s, t, first, end))
+  bool clean = clean_can_leave (s, t, first, end) && clean_leave (s, t, first, end);
+  if (!clean && !copy_out (s, t, first, end))
     return false;
-  t->out_copy = copy_issued (s, STREAM_OUT);
+  bool checked = clean || clean_copied (s, t, first, end);
   for (int32_t p = first; p < end; p++) {
     chunk *c = &s->chunks[s->pages[p].chunk];
     c->page = NONE;
     c->pending = 0;
-    c->freed_by = t->out_copy;
+    c->freed_by = clean ? 0 : t->out_copy;
+    c->checked_by = checked ? t->check : 0;
     c->came_by = 0;
     s->free_chunks++;
     s->pages[p].state = PAGE_AWAY;
@@ -74,7 +78,7 @@ static void drop_clean (shim *s, const tensor *t, int32_t first, int32_t end) {
     chunk *c = &s->chunks[s->pages[p].chunk];
     c->page = NONE;
     c->pending = 0;
-    c->freed_by = 0;
+    c->freed_by = c->checked_by = 0;
     c->came_by = t->in_copy; /* it may still be on its way */
     s->free_chunks++;
     s->pages[p].state = PAGE_AWAY;
@@ -105,17 +109,12 @@ bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
       to++;
     if (to == p)
       continue;
-    if (!any) {
-      if (!host_take (s, t))
-        return false;
-      wait_for (s, s->out, STREAM_OUT, t->users);
-      wait_for_copy (s, s->out, STREAM_OUT, STREAM_IN, t->in_copy);
-    }
-    any = true;
-    if (!run_out (s, t, p, to))
+    if (!host_take (s, t) || !run_out (s, t, p, to))
       return false;
+    any = true;
     if (s->strict) {
       host_wait_for_copy (s, STREAM_OUT, t->out_copy);
+      host_wait_for_copy (s, STREAM_CHECK, t->check);
       for (int32_t q = p; q < to; q++)
         page_unmap (s, q);
     }
@@ -139,29 +138,33 @@ static void wait_for_chunk (shim *s, const op *o, tensor *t, chunk *c) {
   t->first_beat = beat;
   wait_for (s, o->stream, o->stream_bit, c->pending);
   wait_for_copy (s, o->stream, o->stream_bit, STREAM_OUT, c->freed_by);
+  wait_for_copy (s, o->stream, o->stream_bit, STREAM_CHECK, c->checked_by);
   wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, c->came_by);
   t->behind |= c->pending | (uint64_t)(c->freed_by > 0) << STREAM_OUT |
+               (uint64_t)(c->checked_by > 0) << STREAM_CHECK |
                (uint64_t)(c->came_by > 0) << STREAM_IN;
   t->behind_seen = own_bit (o);
   c->pending = 0;
-  c->freed_by = c->came_by = 0;
+  c->freed_by = c->checked_by = c->came_by = 0;
 }
 
 /* The pages have chunks that are theirs and are mapped; the bytes come. */
 static bool run_in (shim *s, tensor *t, int32_t first, int32_t end) {
   uint64_t pending = 0;
-  int64_t freed_by = t->out_copy; /* the newest of those that it waits for */
+  int64_t freed_by = t->out_copy, checked_by = t->check; /* the newest that it waits for */
   for (int32_t p = first; p < end; p++) {
     chunk *c = &s->chunks[s->pages[p].chunk];
     pending |= c->pending;
     freed_by = c->freed_by > freed_by ? c->freed_by : freed_by;
+    checked_by = c->checked_by > checked_by ? c->checked_by : checked_by;
     c->pending = 0;
-    c->freed_by = c->came_by = 0; /* copies in are behind each other */
+    c->freed_by = c->checked_by = c->came_by = 0; /* copies in are behind each other */
     s->pages[p].state = PAGE_HERE;
     s->pages[p].in_op = s->ops - 1;
   }
   wait_for (s, s->in, STREAM_IN, pending);
   wait_for_copy (s, s->in, STREAM_IN, STREAM_OUT, freed_by);
+  wait_for_copy (s, s->in, STREAM_IN, STREAM_CHECK, checked_by);
   int64_t bytes = span_bytes (s, t, first, end);
   int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
   last_copy_begins (s, true, bytes, t->number);
@@ -253,6 +256,7 @@ static bool vacate (shim *s, int32_t c, const op *o) {
 static void quiet (shim *s, tensor *t) {
   host_wait_for_copy (s, STREAM_OUT, t->past_out > t->out_copy ? t->past_out : t->out_copy);
   host_wait_for_copy (s, STREAM_IN, t->past_in > t->in_copy ? t->past_in : t->in_copy);
+  host_wait_for_copy (s, STREAM_CHECK, t->check);
   host_wait_for (s, t->users | t->past);
   t->past_in = t->past_out = 0;
   t->past = 0;

@@ -13,7 +13,8 @@
 
 /* Streams are bits of a word. The last is for whatever has no bit of its own, such as the stream of
    each thread: who waits for it waits for the whole context. */
-enum { STREAM_OUT, STREAM_IN, STREAM_LEGACY, FIRST_USER_STREAM, MANY_STREAMS = 63, STREAMS };
+enum { STREAM_OUT, STREAM_IN, STREAM_CHECK, COPY_STREAMS, STREAM_LEGACY = COPY_STREAMS };
+enum { FIRST_USER_STREAM = STREAM_LEGACY + 1, MANY_STREAMS = 63, STREAMS };
 enum { RING = 256, NONE = -1 };
 
 /* The library is there when the program starts, so its threads' own variables have fixed places. */
@@ -42,6 +43,7 @@ typedef struct chunk {
   int32_t last;     /* the page that had it last, and may still be mapped to it */
   uint64_t pending; /* streams behind whose work so far it may be written */
   int64_t freed_by; /* the number of a copy out, likewise; 0: none */
+  int64_t checked_by;
   int64_t came_by;  /* of the copy in of what was there */
   bool small;       /* cut up for small tensors; never moves */
 } chunk;
@@ -62,6 +64,7 @@ typedef struct tensor {
   int64_t last_write; /* the last op that is not known to leave its bytes alone */
   int64_t in_copy;    /* the number of its last copy in; 0: none */
   int64_t out_copy;
+  int64_t check; /* of its address: the number of its last digest on the stream of checks; 0 */
   uint64_t behind; /* streams behind whose work its granules may be written for the first time */
   uint64_t behind_seen; /* streams that are */
   int32_t first;        /* the stream of the op that waited for them; NONE: of several */
@@ -168,8 +171,8 @@ typedef struct shim {
   int64_t allocations, live_bytes, host_bytes, live_tensors;
   int64_t pool_bytes, pool_used_high, pool_reserved_high; /* small ones are in it */
 
-  CUstream out, in;
-  CUevent out_ring[RING], in_ring[RING], scratch;
+  CUstream out, in, check;
+  CUevent ring[COPY_STREAMS][RING], scratch;
   /* A number for each stream that grows with its work: of the shim's own those of copies, each of
      which has an event for a while. `behind` [a][b]: a has waited for so much of b. */
   int64_t work[STREAMS], behind[STREAMS][STREAMS];
@@ -255,7 +258,7 @@ int32_t stream_bit (shim *s, CUstream stream);
 /* `stream`, whose bit is `who`, waits for the work on those streams so far, where it has not yet.
  */
 void wait_for (shim *s, CUstream stream, int32_t who, uint64_t bits);
-/* Likewise, for a copy on STREAM_OUT or STREAM_IN; 0: for none. */
+/* Likewise, for a copy on one of COPY_STREAMS, or a check; 0: for none. */
 void wait_for_copy (shim *s, CUstream stream, int32_t who, int32_t of, int64_t copy);
 void host_wait_for (shim *s, uint64_t bits);
 void host_wait_for_copy (shim *s, int32_t of, int64_t copy);

@@ -19,7 +19,7 @@ static bool empty (shim *s, tensor *t) {
     good = (!s->pages[p].mapped || page_unmap (s, p)) && good;
     s->pages[p] = (page){ .tensor = s->pages[p].tensor, .chunk = NONE };
   }
-  t->in_copy = t->out_copy = t->past_in = t->past_out = 0;
+  t->in_copy = t->out_copy = t->past_in = t->past_out = t->check = 0;
   t->users = t->past = t->behind = 0;
   t->empty = good;
   return good;

@@ -318,8 +318,8 @@ static int32_t last_writer (const writer *w, const recompute *r, int32_t x) {
   return last;
 }
 
-/* An entry writes the bytes that are there, wherever the program leaves the plan: nothing has written
-   it since. */
+/* An entry writes the bytes that are there, wherever the program leaves the plan: nothing has
+   written it since. */
 static bool keeps_versions (const writer *w, const recompute *r) {
   for (int32_t i = 0; i < r->ops.count; i++) {
     const index_list *all = &w->trace->ops[r->ops.at[i]].writes;

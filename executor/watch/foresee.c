@@ -4,48 +4,21 @@
 #include <stdlib.h>
 
 #include "executor/shim/block.h"
-#include "executor/watch/queues.h"
+#include "executor/watch/granules.h"
 
-/* Streams of the program have the numbers that the shim gave them; its own two come first. */
-enum { STREAM_OUT, STREAM_IN, STREAM_HOST = QUEUES_STREAMS - 1, PROGRAM_STREAMS = 64, STEPS = 16 };
-
-/* Clean: nothing has touched it since it came from the host, which has the same bytes. Read: ops
-   have, which were seen to leave it alone. */
-typedef enum where { LAZY, HERE, CLEAN, READ, AWAY } where;
-
-/* A digest decides whether a page that was read is copied, on the stream of copies out. */
-enum { CHECK_NS = 4000, DIGEST_NS = 2000, CHECK_BYTES_PER_NS = 2000 };
-
-/* A piece of device memory: who writes there waits for these. */
-typedef struct granule {
-  uint64_t streams;
-  int32_t in, out;     /* copies; -1: none */
-  struct thing *owner; /* the thing whose bytes it holds; NULL: none */
-} granule;
-
-typedef struct thing { /* a tensor */
-  const int64_t *homes;
-  int64_t pages, bytes;
-  uint8_t *state; /* of each page */
-  bool checks;    /* its digest decides whether it is copied, if it was only read */
-  int64_t give;   /* until that action it is kept, though the program has freed it; -1: it is not */
-  uint64_t users;
-  int32_t in, out; /* its newest copies; -1 */
-} thing;
+enum { PROGRAM_STREAMS = 64, STEPS = 16 };
 
 typedef struct foreseer {
   const steps *steps;
   const steps_map *map;
   const int64_t *homes, *aways, *actions; /* of the answer */
   int64_t n_homes, n_aways, n_actions, n_beats;
-  int64_t granule_bytes;
   bool verifies; /* tensors that are made again, by digests */
   thing *things;
   int32_t n_things;
-  granule *granules;
+  granules room;
   int64_t *link;              /* of each beat */
   int32_t *of_beat;           /* of each beat of every step: its number in the queues; -1 */
-  int32_t host;               /* the last row that the host waited for; -1 */
   int32_t issued[QUEUES_OWN]; /* the shim's newest copies right behind the last op; -1 */
   const life **freed;
   int64_t n_freed;
@@ -66,155 +39,7 @@ static int32_t thing_of (const foreseer *f, int64_t number) {
   return low < f->n_things && f->map->number[low] == number ? low : -1;
 }
 
-static bool wait_for (foreseer *f, uint64_t streams) {
-  for (int32_t i = 0; streams != 0; i++, streams >>= 1)
-    if ((streams & 1) != 0 && !queues_wait (&f->q, f->q.last[i], f->err))
-      return false;
-  return true;
-}
-
-/* ---- copies ---- */
-
-static int64_t span_bytes (const foreseer *f, const thing *x, int64_t first, int64_t end) {
-  int64_t to = end * f->granule_bytes;
-  return (to < x->bytes ? to : x->bytes) - first * f->granule_bytes;
-}
-
-static int64_t run_end (const thing *x, int64_t from, int64_t end, where state) {
-  while (from < end && x->state[from] == state)
-    from++;
-  return from;
-}
-
-static bool go_out (foreseer *f, thing *x, int64_t first, int64_t end) {
-  uint64_t users = x->users;
-  int64_t bytes = span_bytes (f, x, first, end);
-  bool checked = x->checks && run_end (x, first, end, READ) == end;
-  if (!queues_add (&f->q, STREAM_OUT, checked ? CHECK_NS + bytes / CHECK_BYTES_PER_NS : 0,
-                   checked ? 0 : -bytes, f->err) ||
-      !queues_wait (&f->q, f->host, f->err) || !wait_for (f, users) ||
-      !queues_wait (&f->q, x->in, f->err))
-    return false;
-  x->out = f->q.last[STREAM_OUT];
-  for (int64_t p = first; p < end; p++) {
-    f->granules[x->homes[p]] = (granule){ .in = -1, .out = x->out };
-    x->state[p] = AWAY;
-  }
-  return true;
-}
-
-static bool wait_for_granule (foreseer *f, granule *g, thing *owner) {
-  granule was = *g;
-  *g = (granule){ .in = -1, .out = -1, .owner = owner };
-  return wait_for (f, was.streams) && queues_wait (&f->q, was.in, f->err) &&
-         queues_wait (&f->q, was.out, f->err);
-}
-
-static void drop_clean (foreseer *f, thing *x, int64_t first, int64_t end) {
-  for (int64_t p = first; p < end; p++)
-    if (x->state[p] == CLEAN) {
-      f->granules[x->homes[p]] = (granule){ .in = x->in, .out = -1 };
-      x->state[p] = AWAY;
-    }
-}
-
-static bool leave (foreseer *f, thing *x, int64_t first, int64_t end) {
-  drop_clean (f, x, first, end);
-  for (int64_t p = first; p < end; p++) {
-    int64_t to = p;
-    while (to < end && (x->state[to] == HERE || x->state[to] == READ))
-      to++;
-    if (to > p && !go_out (f, x, p, to))
-      return false;
-    p = to > p ? to - 1 : p;
-  }
-  return true;
-}
-
-/* Whoever is in the way of these pages goes: a plan has no copy for what is dropped. */
-static bool vacate (foreseer *f, const thing *x, int64_t first, int64_t end) {
-  for (int64_t p = first; p < end; p++) {
-    thing *owner = f->granules[x->homes[p]].owner;
-    if (owner != NULL && owner != x && !leave (f, owner, 0, owner->pages))
-      return false;
-  }
-  return true;
-}
-
-static bool come_in (foreseer *f, thing *x, int64_t first, int64_t end) {
-  if (!vacate (f, x, first, end) ||
-      !queues_add (&f->q, STREAM_IN, 0, span_bytes (f, x, first, end), f->err) ||
-      !queues_wait (&f->q, f->host, f->err) || !queues_wait (&f->q, x->out, f->err))
-    return false;
-  x->in = f->q.last[STREAM_IN];
-  for (int64_t p = first; p < end; p++) {
-    if (!wait_for_granule (f, &f->granules[x->homes[p]], x))
-      return false;
-    x->state[p] = CLEAN;
-  }
-  return true;
-}
-
-static bool arrive (foreseer *f, thing *x, int64_t first, int64_t end) {
-  for (int64_t p = first; p < end; p++) {
-    int64_t to = run_end (x, p, end, AWAY);
-    if (to > p && !come_in (f, x, p, to))
-      return false;
-    p = to > p ? to - 1 : p;
-  }
-  return true;
-}
-
-static bool is_taken (const foreseer *f, const thing *x, int64_t first, int64_t end) {
-  for (int64_t p = first; p < end; p++)
-    if (x->state[p] == AWAY && f->granules[x->homes[p]].owner != NULL)
-      return true;
-  return false;
-}
-
-/* ---- a step ---- */
-
-static void make (thing *x) {
-  x->users = 0;
-  x->in = x->out = -1;
-  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
-    x->state[p] = LAZY;
-}
-
-static void release (foreseer *f, thing *x) {
-  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
-    if (x->state[p] == HERE || x->state[p] == CLEAN || x->state[p] == READ) {
-      f->granules[x->homes[p]] = (granule){ .streams = x->users, .in = x->in, .out = -1 };
-      x->state[p] = LAZY;
-    }
-}
-
-/* Before an op that uses it: what was dropped for others comes on demand. */
-static bool make_room (foreseer *f, thing *x) {
-  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
-    if (x->state[p] == LAZY && !vacate (f, x, p, p + 1))
-      return false;
-  return x->homes == NULL || arrive (f, x, 0, x->pages);
-}
-
-/* The op is the last in the queues. */
-static bool touch (foreseer *f, thing *x, int32_t stream, bool reads) {
-  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++) {
-    if (x->state[p] == LAZY && !wait_for_granule (f, &f->granules[x->homes[p]], x))
-      return false;
-    bool was_clean = x->state[p] == CLEAN || x->state[p] == READ;
-    if (x->state[p] != AWAY)
-      x->state[p] = reads && was_clean ? READ : HERE;
-  }
-  x->users |= (uint64_t)1 << stream;
-  return queues_wait (&f->q, x->in, f->err);
-}
-
 /* ---- made again ---- */
-
-static int64_t digest_ns (const thing *x) {
-  return x->pages == 0 ? 0 : DIGEST_NS + x->bytes / CHECK_BYTES_PER_NS;
-}
 
 /* Its inputs have a digest before and behind it, its results behind it. */
 static int64_t verifying_ns (const foreseer *f, const beat *e, int64_t uses) {
@@ -224,22 +49,14 @@ static int64_t verifying_ns (const foreseer *f, const beat *e, int64_t uses) {
     int64_t own = x < 0 ? 0 : digest_ns (&f->things[x]);
     ns += (uses >> 2 * i & 3) == USE_READS ? 2 * own : own;
   }
-  return ns + (f->verifies ? DIGEST_NS : 0);
-}
-
-static bool is_in_the_way (const foreseer *f, const thing *x) {
-  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
-    if (x->state[p] != HERE && x->state[p] != CLEAN && x->state[p] != READ &&
-        f->granules[x->homes[p]].owner != NULL)
-      return true;
-  return false;
+  return ns + (f->verifies ? COMPARE_NS : 0);
 }
 
 static bool is_room_taken (const foreseer *f, const beat *e) {
   bool taken = false;
   for (int32_t i = 0; i < e->n_refs; i++) {
     int32_t x = thing_of (f, beats_ref (&f->steps->beats, e, i));
-    taken = taken || (x >= 0 && is_in_the_way (f, &f->things[x]));
+    taken = taken || (x >= 0 && is_place_taken (&f->room, &f->things[x]));
   }
   return taken;
 }
@@ -251,15 +68,15 @@ static bool run_again (foreseer *f, const int64_t *w) {
   int64_t ns = s->times[e->op - s->first_op].ns;
   for (int32_t i = 0; i < e->n_refs; i++) {
     int32_t x = thing_of (f, beats_ref (&s->beats, e, i));
-    if (x >= 0 && !make_room (f, &f->things[x]))
+    if (x >= 0 && !thing_has_room (&f->room, &f->things[x]))
       return false;
   }
   if (!queues_add (&f->q, stream, (ns < 0 ? 0 : ns) + verifying_ns (f, e, w[4]), 0, f->err) ||
-      !queues_wait (&f->q, f->host, f->err))
+      !queues_wait (&f->q, f->room.host, f->err))
     return false;
   for (int32_t i = 0; i < e->n_refs; i++) {
     int32_t x = thing_of (f, beats_ref (&s->beats, e, i));
-    if (x >= 0 && !touch (f, &f->things[x], stream, false))
+    if (x >= 0 && !thing_touched (&f->room, &f->things[x], stream, false))
       return false;
   }
   return true;
@@ -283,11 +100,11 @@ static bool drop (foreseer *f, thing *x, int64_t action) {
   if (e != NULL) {
     int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
     if (!queues_add (&f->q, stream, digest_ns (x), 0, f->err) ||
-        !queues_wait (&f->q, f->host, f->err) || !wait_for (f, x->users))
+        !queues_wait (&f->q, f->room.host, f->err) || !wait_for_streams (&f->room, x->users))
       return false;
     x->users |= (uint64_t)1 << stream;
   }
-  release (f, x);
+  thing_released (&f->room, x);
   x->users = 0;
   return true;
 }
@@ -297,7 +114,7 @@ static bool is_early (const foreseer *f, const int64_t *w, int32_t x) {
   if (w[1] == ACTION_AGAIN)
     return is_room_taken (f, beats_at (&f->steps->beats, f->map->first + w[2]));
   return x >= 0 && f->things[x].homes != NULL && w[1] == ACTION_IN &&
-         is_taken (f, &f->things[x], w[3], w[3] + w[4]);
+         is_way_taken (&f->room, &f->things[x], w[3], w[3] + w[4]);
 }
 
 static bool act (foreseer *f, int64_t beat, bool all, int64_t *next) {
@@ -312,7 +129,8 @@ static bool act (foreseer *f, int64_t beat, bool all, int64_t *next) {
     else if (x >= 0 && f->things[x].homes != NULL)
       good = w[1] == ACTION_DROP || w[1] == ACTION_GIVE
                  ? drop (f, &f->things[x], *next)
-                 : (w[1] == ACTION_IN ? arrive : leave) (f, &f->things[x], w[3], w[3] + w[4]);
+                 : (w[1] == ACTION_IN ? thing_arrives : thing_leaves) (&f->room, &f->things[x],
+                                                                       w[3], w[3] + w[4]);
     if (!good)
       return false;
   }
@@ -338,7 +156,7 @@ static bool host_waits (foreseer *f, int64_t step, int64_t b, bool own, int64_t 
     for (int k = 0; s->orders[i].device && k < QUEUES_OWN; k++)
       if (!queues_wait (&f->q, f->issued[k], f->err))
         return false;
-    f->host = f->q.last[STREAM_HOST];
+    f->room.host = f->q.last[STREAM_HOST];
   }
   return true;
 }
@@ -352,11 +170,11 @@ static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
     return false;
   for (int32_t k = 0; k < e->n_refs; k++) {
     int32_t x = thing_of (f, beats_ref (&s->beats, e, k));
-    if (x >= 0 && !make_room (f, &f->things[x]))
+    if (x >= 0 && !thing_has_room (&f->room, &f->things[x]))
       return false;
   }
   if (!queues_add (&f->q, stream, f->link[b] != 0 || ns < 0 ? 0 : ns, f->link[b], f->err) ||
-      !queues_wait (&f->q, f->host, f->err))
+      !queues_wait (&f->q, f->room.host, f->err))
     return false;
   f->of_beat[step * f->n_beats + b] = f->q.last[stream];
   for (int64_t i = order; i < s->n_orders && s->orders[i].beat == b; i++)
@@ -366,7 +184,7 @@ static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
     int32_t x = thing_of (f, beats_ref (&s->beats, e, k));
     shim_fact fact = steps_fact (s, e, k);
     bool reads = !beat_is_loose (e->token) && (fact == FACT_SAME || fact == FACT_READ);
-    if (x >= 0 && !touch (f, &f->things[x], stream, reads))
+    if (x >= 0 && !thing_touched (&f->room, &f->things[x], stream, reads))
       return false;
   }
   return host_waits (f, step, b, true, order);
@@ -380,8 +198,8 @@ static void inherit (foreseer *f) {
     if (old < 0 || heir < 0)
       continue;
     thing *x = &f->things[old];
-    make (x);
-    x->out = f->things[heir].out;
+    thing_made (x);
+    x->own[STREAM_OUT] = f->things[heir].own[STREAM_OUT];
     for (int64_t p = 0; f->map->leaves[heir] && x->homes != NULL && p < x->pages; p++)
       x->state[p] = AWAY;
   }
@@ -398,7 +216,7 @@ static bool run_step (foreseer *f, int64_t step) {
     while (order < f->steps->n_orders && f->steps->orders[order].beat < b)
       order++;
     if (made >= 0)
-      make (&f->things[made]);
+      thing_made (&f->things[made]);
     if ((e->op >= 0 && !add_op (f, step, b, order)) || !act (f, b, false, &action))
       return false;
     for (int k = 0; e->op >= 0 && k < QUEUES_OWN; k++)
@@ -406,7 +224,7 @@ static bool run_step (foreseer *f, int64_t step) {
     for (; freed < f->n_freed && f->freed[freed]->freed <= f->map->first + b + 1; freed++) {
       int32_t x = thing_of (f, f->freed[freed]->number);
       if (x >= 0 && f->things[x].give < action)
-        release (f, &f->things[x]);
+        thing_released (&f->room, &f->things[x]);
     }
     if (!act (f, b, true, &action))
       return false;
@@ -429,15 +247,15 @@ static bool read_answer (foreseer *f, const bytes *words) {
   return true;
 }
 
-static bool place_things (foreseer *f, int64_t granules, arena *a) {
+static bool place_things (foreseer *f, int64_t n_granules, arena *a) {
   f->things = NEW (a, f->n_things + 1, thing, f->err);
-  f->granules = NEW (a, granules + 1, granule, f->err);
-  if (f->things == NULL || f->granules == NULL)
+  f->room.at = NEW (a, n_granules + 1, granule, f->err);
+  if (f->things == NULL || f->room.at == NULL)
     return false;
-  for (int64_t g = 0; g < granules; g++)
-    f->granules[g].in = f->granules[g].out = -1;
+  for (int64_t g = 0; g < n_granules; g++)
+    granule_empty (&f->room.at[g], NULL);
   for (int32_t x = 0; x < f->n_things; x++) {
-    f->things[x] = (thing){ .in = -1, .out = -1, .give = -1 };
+    f->things[x] = (thing){ .own = { -1, -1, -1 }, .give = -1 };
     f->things[x].bytes = beats_life (&f->steps->beats, f->map->number[x])->bytes;
   }
   for (int64_t i = 0, at = 0; i < f->n_homes; i++, at += 2 + f->homes[at + 1]) {
@@ -452,7 +270,7 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
     for (int64_t p = 0; p < x->pages; p++) {
       x->state[p] = HERE;
       if (lasts)
-        f->granules[x->homes[p]].owner = x;
+        f->room.at[x->homes[p]].owner = x;
     }
   }
   for (int64_t i = 0; i < f->n_aways; i++) {
@@ -460,8 +278,8 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
     thing *x = &f->things[thing_of (f, w[0])];
     for (int64_t p = w[1]; p < w[1] + w[2]; p++) {
       x->state[p] = AWAY;
-      if (f->granules[x->homes[p]].owner == x)
-        f->granules[x->homes[p]].owner = NULL;
+      if (f->room.at[x->homes[p]].owner == x)
+        f->room.at[x->homes[p]].owner = NULL;
     }
   }
   return true;
@@ -529,9 +347,8 @@ bool foresee_step (const foresee_question *q, arena *a, int64_t *step_ns, error 
                  .verifies = q->verifies,
                  .n_beats = map->end - map->first,
                  .n_things = map->n_tensors,
-                 .granule_bytes = d->granule_bytes,
-                 .host = -1,
-                 .issued = { -1, -1 },
+                 .room = { .bytes = d->granule_bytes, .host = -1, .q = &f.q, .err = err },
+                 .issued = { -1, -1, -1 },
                  .err = err };
   queues_start (&f.q);
   bool good = read_answer (&f, words) &&

@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "trace/device.h"
 
-/* The first two are the shim's. */
-enum { QUEUES_OWN = 2, QUEUES_STREAMS = 66 };
+/* The first three are the shim's. */
+enum { QUEUES_OWN = 3, QUEUES_STREAMS = 66 };
 
 typedef struct queued {
   int32_t stream;

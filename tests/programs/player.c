@@ -87,12 +87,20 @@ static void set_lives (playing *p) {
   }
 }
 
+/* It holds nobody's result yet.  Where only touches are known, one that an op of its own has filled
+   is the next op's result: so does PyTorch where it has to be deterministic. */
 static bool is_fresh (const playing *p, int32_t x, int32_t k) {
+  bool filled = false;
   if (p->trace->tensors[x].persistent)
     return false;
-  for (int32_t i = 0; i < k; i++)
-    if (op_touches (&p->trace->ops[i], x))
+  for (int32_t i = 0; i < k; i++) {
+    const op *o = &p->trace->ops[i];
+    if (!op_touches (o, x))
+      continue;
+    if (filled || !trace_knows_only_touches (p->trace) || o->reads.count != 1)
       return false;
+    filled = true;
+  }
   return true;
 }
 
