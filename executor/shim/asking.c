@@ -146,6 +146,8 @@ void asking_look (shim *s) {
   const beats *b = record_beats (s);
   beats_answer a = BEATS_NO, of_far = BEATS_NO;
   int64_t first, end;
+  if (s->block->seen.evictions == 0) /* all of it fits so far */
+    return;
   bool near = is_due (s, &b->near), far = f->plans.n == 0 && is_due (s, &b->far);
   if (!near && !far)
     return;

@@ -4,24 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAST = 1 << 16, SURE = 4, CONTEXT = 8 };
+enum { LAST_BITS = 16, SURE = 4, CONTEXT = 8 };
 /* Long contexts: how many beats pass between two looks, and how many that repeat themselves without
    them make them needless. */
 enum { FAR_LAST_BITS = 14, FAR_PAUSE = 16, FAR_IDLE = 8192 };
 static const int64_t far_context[BEATS_SCALES] = { 64, 512, 4096 };
 static const uint64_t mixer = 0x9e3779b97f4a7c15u;
 
+/* Of a beat in the hash of so many, once as many have come behind it. */
+static uint64_t weight_of (int64_t context) {
+  uint64_t weight = mixer;
+  for (int64_t n = 0; n < context; n++)
+    weight *= mixer;
+  return weight;
+}
+
 bool beats_new (beats *b, int64_t capacity, int64_t refs, int64_t lives) {
   *b = (beats){ .capacity = capacity, .refs_capacity = refs, .lives_capacity = lives };
   b->at = calloc ((size_t)capacity, sizeof *b->at);
   b->refs = calloc ((size_t)refs, sizeof *b->refs);
   b->lives = calloc ((size_t)lives, sizeof *b->lives);
-  b->last = calloc (LAST, sizeof *b->last);
+  b->last = calloc ((size_t)1 << LAST_BITS, sizeof *b->last);
   bool far = true;
+  b->near_gone = weight_of (CONTEXT);
   for (int k = 0; k < BEATS_SCALES; k++) {
-    b->far_gone[k] = mixer;
-    for (int64_t n = 0; n < far_context[k]; n++)
-      b->far_gone[k] *= mixer;
+    b->far_gone[k] = weight_of (far_context[k]);
     far = (b->far_last[k] = calloc ((size_t)1 << FAR_LAST_BITS, sizeof *b->last)) != NULL && far;
   }
   return b->at != NULL && b->refs != NULL && b->lives != NULL && b->last != NULL && far;
@@ -83,13 +90,12 @@ static void note_best (const beats *b, const repeat *r, repeat *best, int64_t *b
 }
 
 /* A beat with those before it: one alone comes too often to say where it was last. */
-static uint64_t context_of (const beats *b, int64_t i) {
-  uint64_t h = 0;
-  for (int64_t k = i - CONTEXT + 1 > 0 ? i - CONTEXT + 1 : 0; k <= i; k++) {
-    h = (h ^ beats_at (b, k)->token) * mixer;
-    h ^= h >> 29;
-  }
-  return h;
+static int64_t *near_place (beats *b) {
+  int64_t i = b->n - 1;
+  b->near_hash = (b->near_hash + beats_at (b, i)->token) * mixer;
+  if (i >= CONTEXT)
+    b->near_hash -= beats_at (b, i - CONTEXT)->token * b->near_gone;
+  return &b->last[(b->near_hash * mixer) >> (64 - LAST_BITS)];
 }
 
 static bool goes_on (const beats *b, repeat *r) {
@@ -114,12 +120,14 @@ static void look_back (const beats *b, int64_t before, repeat *r) {
     r->period = 0;
 }
 
-static void look_near (beats *b) {
-  int64_t i = b->n - 1, *last = &b->last[context_of (b, i) % LAST], before = *last - 1;
+static bool look_near (beats *b) {
+  int64_t i = b->n - 1, *last = near_place (b), before = *last - 1;
   *last = i + 1;
-  if (!goes_on (b, &b->near))
+  bool known = goes_on (b, &b->near);
+  if (!known)
     look_back (b, before, &b->near);
   note_best (b, &b->near, &b->best_near, &b->best_near_n);
+  return known;
 }
 
 /* The hash of the last beats of a long context: the newest comes in, the oldest goes. */
@@ -133,10 +141,13 @@ static int64_t *far_place (beats *b, int k) {
   return &b->far_last[k][(*h * mixer) >> (64 - FAR_LAST_BITS)];
 }
 
-/* The longest context that was there before says most. */
-static void look_far (beats *b) {
+/* The longest context that was there before says most.  The period may be the near one, which is
+   known to go on. */
+static void look_far (beats *b, bool near_goes_on) {
   int64_t i = b->n - 1, before[BEATS_SCALES];
-  bool known = goes_on (b, &b->far);
+  bool is_near = near_goes_on && b->far.period == b->near.period;
+  b->far.run += is_near;
+  bool known = is_near || goes_on (b, &b->far);
   for (int k = 0; k < BEATS_SCALES; k++) {
     int64_t *last = 2 * far_context[k] < b->capacity ? far_place (b, k) : NULL;
     before[k] = last ? *last - 1 : -1;
@@ -152,9 +163,9 @@ static void look_far (beats *b) {
 }
 
 static void look_for_period (beats *b) {
-  look_near (b);
+  bool near_goes_on = look_near (b);
   if (b->near.run < FAR_IDLE || b->near.run < SURE * b->near.period) {
-    look_far (b);
+    look_far (b, near_goes_on);
     return;
   }
   b->far = (repeat){ 0 };

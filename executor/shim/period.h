@@ -53,6 +53,7 @@ typedef struct beats {
   life *lives;
   int64_t n_lives, lives_capacity;
   int64_t *last; /* by what the last few beats were: one more than the newest beat behind them */
+  uint64_t near_hash, near_gone;
   int64_t *far_last[BEATS_SCALES];                         /* the same of more, and of many more */
   uint64_t far_hash[BEATS_SCALES], far_gone[BEATS_SCALES]; /* the weight of a beat that goes */
   int64_t far_since, far_looked; /* the first beat in the hashes; that of the last look */

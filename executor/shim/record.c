@@ -112,6 +112,8 @@ static void put_allocation (record *r, const life *l) {
 }
 
 static void put_op (const shim *s, record *r, const beat *e) {
+  if (r->file < 0)
+    return;
   int64_t few[64], *words = e->n_refs + 4 > 64 ? malloc ((size_t)(e->n_refs + 4) * 8) : few;
   if (words == NULL)
     return;
@@ -303,8 +305,8 @@ void record_before (shim *s, op *o) {
     return;
   for (int32_t i = 0; i < o->n_refs; i++) {
     refs[i] = s->tensors[o->refs[i]].number;
-    life *l = beats_life (&r->beats, refs[i]);
-    if (l != NULL && !l->pinned && s->tensors[o->refs[i]].escaped) {
+    life *l = s->tensors[o->refs[i]].escaped ? beats_life (&r->beats, refs[i]) : NULL;
+    if (l != NULL && !l->pinned) {
       l->pinned = true;
       put (r, RECORD_PIN, refs + i, 1);
     }
