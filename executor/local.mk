@@ -258,6 +258,7 @@ SHIM_FILES = \
   executor/shim/functions.c \
   executor/shim/graphs.c \
   executor/shim/graphs.h \
+  executor/shim/guard.h \
   executor/shim/kernels.c \
   executor/shim/kernels.h \
   executor/shim/last.c \
@@ -269,6 +270,8 @@ SHIM_FILES = \
   executor/shim/ops.c \
   executor/shim/order.c \
   executor/shim/order.h \
+  executor/shim/pairs.c \
+  executor/shim/pairs.h \
   executor/shim/pinned.c \
   executor/shim/plans.c \
   executor/shim/plans.h \

@@ -302,6 +302,7 @@ scripts_under_test = \
   tests/run_corners.sh \
   tests/run_cupti.sh \
   tests/run_graphs.sh \
+  tests/run_guards.sh \
   tests/run_hostile.sh \
   tests/run_learned.sh \
   tests/run_perturbed.sh \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A step as networks have them, drawn at random by `seed`: a way there and a way back, some ops in place, some that skip.
+# A step as networks have them, drawn at random by `seed`, tensors `size` times as large: a way there and a way back, some ops in place, some that skip.
 function draw(n) { return int(rand() * n) }
-function tensor(name, kib, kind) { tensors = tensors (tensors == "" ? "" : ",\n") sprintf("{\"name\": \"%s\", \"bytes\": %d, \"kind\": \"%s\"}", name, kib * 4096, kind); return n++ }
+function tensor(name, kib, kind) { tensors = tensors (tensors == "" ? "" : ",\n") sprintf("{\"name\": \"%s\", \"bytes\": %d, \"kind\": \"%s\"}", name, kib * 4096 * (size ? size : 1), kind); return n++ }
 function op(name, reads, writes) { ops = ops (ops == "" ? "" : ",\n") sprintf("{\"name\": \"%s\", \"ns\": %d, \"reads\": [%s], \"writes\": [%s]}", name, 20000 + draw(4) * 60000, reads, writes) }
 BEGIN {
   srand(seed)

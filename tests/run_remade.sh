@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Tensors that a run makes again by launching their kernels again: the same bytes whatever the kernels do and
-# wherever the program leaves the plan, in a step's time. FERRY_PROGRAMS: so many at random, 50 without it.
+# wherever the program leaves the plan, in a step's time. FERRY_PROGRAMS: so many at random, 50
+# without it, from seed FERRY_SEED on.
 . "$(dirname "$0")/run.bash"
 
-count=${FERRY_PROGRAMS:-50}
+count=${FERRY_PROGRAMS:-50} first=${FERRY_SEED:-1}
 device=granule=8192,link=300MB/s
 
 # remade NAME SEED PERCENT OPTIONS... -- [KEY=VALUE...]: the step of that seed, played alone and under a budget
@@ -76,7 +77,7 @@ trusting() { # without digests nobody would know: the habit is not found out, wh
 }
 random() {
   local seed made=0
-  for ((seed = 1; seed <= count; seed++)); do
+  for ((seed = first; seed < first + count; seed++)); do
     steps=13 remade random "$seed" $((50 + seed * 7 % 40)) -- "random=$seed" impure=$((seed % 5)) habit_step=$((5 + seed % 7)) streams=$((1 + seed % 3)) && right random ||
       { echo "seed $seed"; return 1; }
     made=$((made + $(figure remakes random)))

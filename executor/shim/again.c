@@ -6,23 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "executor/shim/kernels.h"
+#include "executor/shim/guard.h"
 #include "executor/shim/last.h"
+#include "executor/shim/pairs.h"
 #include "executor/shim/repeat.h"
 
-enum { MOST_BYTES = 1 << 15, PART = 4, MOST_UNFIT = 256, STATUS_WRONG = 70 };
+enum { MOST_UNFIT = 256, STATUS_WRONG = 70 };
 
-/* Words of the device, in pairs whose digests must be equal. The first word is everybody's. */
 struct again {
-  CUdeviceptr at;
-  uint64_t *told; /* pinned: of each pair, 1 where a kernel has found them different */
-  int32_t *names; /* of each pair: the kernel that ran again */
-  int32_t n_pairs;
   int32_t n_dropped;
-  uint64_t unseen; /* streams that have results whose pairs the host has not seen compared */
   uint64_t unfit[MOST_UNFIT]; /* tokens of ops */
   int32_t n_unfit;
-  const step *paired; /* the plan that has them */
+  const step *paired; /* the plan that has the pairs of digests */
   bool net;           /* dropped tensors are copied as well */
   bool more;          /* ops are unfit that were not known to be */
 };
@@ -31,33 +26,12 @@ static bool verifies (const shim *s) {
   return s->block->config.remake == REMAKE_VERIFIED || s->again->net;
 }
 
-/* A small tensor of ferry's own. NULL: there is no room for it. */
+/* With pairs of digests, for which there may be no room. NULL: there is no memory. */
 static again *again_of (shim *s) {
-  again *g = s->again;
-  if (g != NULL || (g = s->again = calloc (1, sizeof *g)) == NULL)
-    return g;
-  int64_t bytes = s->chunk_bytes / PART < MOST_BYTES ? s->chunk_bytes / PART : MOST_BYTES;
-  void *told = NULL;
-  g->n_pairs = (int32_t)(bytes / (2 * (int64_t)sizeof *g->told));
-  g->at =
-      small_has_room (s, bytes) && kernels_ready (s) ? small_allocate (s, bytes, NULL, true) : 0;
-  g->names = calloc ((size_t)g->n_pairs, sizeof *g->names);
-  if (g->at == 0 || g->names == NULL ||
-      s->real.set_bytes (g->at, 0, (size_t)bytes) != CUDA_SUCCESS ||
-      s->real.mem_host_alloc (&told, (size_t)g->n_pairs * sizeof *g->told,
-                              CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
-    return g;
-  memset (told, 0, (size_t)g->n_pairs * sizeof *g->told);
-  g->told = told;
-  return g;
-}
-
-CUdeviceptr again_word (const shim *s) {
-  return s->again->at;
-}
-
-static CUdeviceptr word (const again *g, int32_t pair, int32_t which) {
-  return g->at + (2 * (uint64_t)pair + (uint64_t)which) * sizeof *g->told;
+  if (s->again == NULL)
+    s->again = calloc (1, sizeof *s->again);
+  (void)pairs_ready (s);
+  return s->pairs == NULL ? NULL : s->again;
 }
 
 bool again_any_dropped (const shim *s) {
@@ -107,7 +81,7 @@ bool again_keep (shim *s, step *p, step_again *a, op *o, const CUlaunchConfig *l
   const again *g = again_of (s);
   shim_unfit why = UNFIT_SMALL;
   o->trial = NULL;
-  if (g != NULL && g->told != NULL && o->may_repeat &&
+  if (g != NULL && pairs_ready (s) && o->may_repeat &&
       repeat_keep (s, o, l, f, params, &a->launch, &why)) {
     if (!p->tried && repeat_is_alone (s))
       o->trial = trial_begin (s, a, o->refs, o->n_refs);
@@ -124,7 +98,7 @@ void again_kept (shim *s, const step_again *a, op *o) {
     return;
   shim_unfit why = trial_end (s, a, o->trial);
   o->trial = NULL;
-  if (why != UNFIT_NOT)
+  if (why != UNFIT_NOT && GUARD (trial))
     add_unfit (s, o->token, o->name, why);
 }
 
@@ -140,10 +114,6 @@ static void leave_out (const shim *s, step *p) {
   }
 }
 
-static int32_t take_pair (const again *g, int32_t *n) {
-  return g->told != NULL && *n < g->n_pairs ? (*n)++ : 0;
-}
-
 /* A pair each op has for what it reads, and each tensor that is dropped; of one plan at a time. */
 static void give_pairs (shim *s, step *p) {
   again *g = s->again;
@@ -152,11 +122,11 @@ static void give_pairs (shim *s, step *p) {
   g->paired = p;
   p->paired = true;
   for (int32_t i = 0; i < p->n_again; i++)
-    p->again[i].pair = take_pair (g, &n);
+    p->again[i].pair = pairs_take (s, &n);
   for (int32_t i = 0; i < p->n_actions; i++) {
     step_tensor *x = p->actions[i].remade ? &p->tensors[p->actions[i].tensor] : NULL;
     if (x != NULL && x->pair == 0)
-      x->pair = take_pair (g, &n);
+      x->pair = pairs_take (s, &n);
   }
   leave_out (s, p);
 }
@@ -230,12 +200,6 @@ static void unmap (shim *s, const tensor *t, int64_t copy) {
       (void)page_unmap (s, p);
 }
 
-/* One of the pairs, for a digest of all of it behind what is queued. */
-static bool digest (shim *s, const tensor *t, CUdeviceptr to, CUstream stream, bool first) {
-  return (!first || s->real.set_bytes_async (to, 0, sizeof (uint64_t), stream) == CUDA_SUCCESS) &&
-         digest_queue (s, t->at, t->bytes, to, stream);
-}
-
 static bool copy_out (shim *s, tensor *t) {
   wait_for (s, s->out, STREAM_OUT, t->users);
   wait_for_copy (s, s->out, STREAM_OUT, STREAM_IN, t->in_copy);
@@ -257,7 +221,7 @@ static bool leave_trace (shim *s, tensor *t, int32_t pair, const repeat *maker) 
   wait_for (s, stream, bit, t->users);
   wait_for_copy (s, stream, bit, STREAM_IN, t->in_copy);
   t->pair = pair;
-  bool good = digest (s, t, word (g, pair, 0), stream, true);
+  bool good = pair_digest (s, t, pair, 0, stream);
   t->users |= (uint64_t)1 << bit;
   s->work[bit]++;
   return good && (!g->net || copy_out (s, t));
@@ -304,19 +268,10 @@ static void forget (shim *s, tensor *t) {
 
 /* ---- made again ---- */
 
-/* Two words are compared where they are; the host looks later. */
 static bool compare (shim *s, int32_t pair, const repeat *r, CUdeviceptr at) {
-  again *g = s->again;
   CUstream stream;
   int32_t bit = repeat_stream (r, &stream);
-  const unless u = { .from = at,
-                     .to = &g->told[pair],
-                     .a = word (g, pair, 0),
-                     .b = word (g, pair, 1),
-                     .told = &g->told[pair] };
-  g->names[pair] = repeat_name (r);
-  g->unseen |= (uint64_t)1 << bit;
-  return copy_unless_queue (s, &u, stream);
+  return pair_compare (s, pair, repeat_name (r), at, stream, bit);
 }
 
 /* The op's inputs, before it and behind it: a sum for all of them. */
@@ -324,23 +279,20 @@ static bool digest_inputs (shim *s, const step_again *a, int32_t pair, int32_t w
   const int32_t *refs;
   CUstream stream;
   int32_t n = repeat_refs (a->launch, &refs);
-  CUdeviceptr to = word (s->again, pair, which);
   (void)repeat_stream (a->launch, &stream);
-  bool good = s->real.set_bytes_async (to, 0, sizeof (uint64_t), stream) == CUDA_SUCCESS;
+  bool good = pair_clear (s, pair, which, stream);
   for (int32_t i = 0; good && i < n; i++)
     if (again_uses (a, i) == USE_READS)
-      good = digest (s, &s->tensors[refs[i]], to, stream, false);
+      good = pair_add (s, &s->tensors[refs[i]], pair, which, stream);
   return good;
 }
 
 /* The host waits, and mends what is another. */
 static bool mend (shim *s, const step *p, const step_again *a, tensor *t) {
   uint64_t both[2];
-  const again *g = s->again;
-  if (s->real.ctx_synchronize () != CUDA_SUCCESS ||
-      s->real.copy_out (both, word (g, t->pair, 0), sizeof both) != CUDA_SUCCESS)
+  if (s->real.ctx_synchronize () != CUDA_SUCCESS || !pair_read (s, t->pair, both))
     return false;
-  if (both[0] == both[1])
+  if (both[0] == both[1] || !GUARD (net))
     return true;
   add_unfit (s, p->beats[a->beat].token, repeat_name (a->launch), UNFIT_LATER);
   return s->real.copy_in (t->at, t->host, (size_t)t->bytes) == CUDA_SUCCESS;
@@ -373,8 +325,9 @@ static bool finish_results (shim *s, const step *p, int32_t action) {
     t->last_write = s->ops;
     if (!verifies (s))
       continue;
-    good = digest (s, t, word (s->again, t->pair, 1), stream, true) &&
-           (s->again->net ? mend (s, p, a, t) : compare (s, t->pair, a->launch, t->at));
+    good = pair_digest (s, t, t->pair, 1, stream) &&
+           (s->again->net ? mend (s, p, a, t)
+                          : !GUARD (results) || compare (s, t->pair, a->launch, t->at));
   }
   return good;
 }
@@ -393,8 +346,9 @@ static bool run_op (shim *s, const step *p, int32_t action) {
   }
   good = good && repeat_launch (s, a->launch);
   if (pair != 0)
-    good = good && digest_inputs (s, a, pair, 1) &&
-           compare (s, pair, a->launch, n > 0 ? s->tensors[refs[0]].at : s->base);
+    good =
+        good && digest_inputs (s, a, pair, 1) &&
+        (!GUARD (inputs) || compare (s, pair, a->launch, n > 0 ? s->tensors[refs[0]].at : s->base));
   good = good && finish_results (s, p, action);
   repeat_done (s, a->launch);
   return good;
@@ -499,14 +453,7 @@ bool again_is_early (const shim *s, const step *p, const step_span *a) {
 /* ---- the host looks ---- */
 
 void again_look (shim *s, bool wait) {
-  again *g = s->again;
-  if (g == NULL || g->unseen == 0)
-    return;
-  if (wait) {
-    host_wait_for (s, g->unseen);
-    g->unseen = 0;
-  }
-  for (int32_t i = 1; i < g->n_pairs; i++)
-    if (__atomic_load_n (&g->told[i], __ATOMIC_ACQUIRE) != 0)
-      again_end_program (s, g->names[i], "a digest tells other bytes than before");
+  int32_t name = pairs_look (s, wait);
+  if (name != NONE)
+    again_end_program (s, name, "a digest tells other bytes than before");
 }

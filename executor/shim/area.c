@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "executor/shim/follow.h"
+#include "executor/shim/guard.h"
 #include "executor/shim/share.h"
 
 enum { UNIT = 512, MOST_PAGES = 1 << 20 };
@@ -65,7 +66,7 @@ bool area_start (shim *s) {
   s->n_pages = (int32_t)(s->space_bytes / s->chunk_bytes);
   s->next_page = 1;
   s->pages = calloc ((size_t)s->n_pages, sizeof *s->pages);
-  s->strict = s->block->config.mode == SHIM_RUN;
+  s->strict = s->block->config.mode == SHIM_RUN && GUARD (strict);
   return s->pages != NULL;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "executor/shim/guard.h"
 #include "executor/shim/shim.h"
 
 enum { RETRIES = 5000 };
@@ -154,7 +155,8 @@ void wait_for (shim *s, CUstream stream, int32_t who, uint64_t bits) {
   for (int32_t i = 0; bits != 0; i++, bits >>= 1)
     if ((bits & 1) != 0 && i != who && !is_behind (s, who, i, s->work[i])) {
       s->real.event_record (s->scratch, s->streams[i]);
-      s->real.stream_wait_event (stream, s->scratch, 0);
+      if (GUARD (waits))
+        s->real.stream_wait_event (stream, s->scratch, 0);
       s->behind[who][i] = s->work[i];
     }
 }
@@ -166,7 +168,8 @@ static CUevent copy_event (const shim *s, int32_t of, int64_t copy) {
 void wait_for_copy (shim *s, CUstream stream, int32_t who, int32_t of, int64_t copy) {
   if (copy == 0 || who == of || is_behind (s, who, of, copy))
     return;
-  s->real.stream_wait_event (stream, copy_event (s, of, copy), 0);
+  if (GUARD (copies))
+    s->real.stream_wait_event (stream, copy_event (s, of, copy), 0);
   s->behind[who][of] = copy;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/shim/guard.h"
 #include "executor/shim/kernels.h"
 #include "executor/shim/record.h"
 
@@ -91,7 +92,7 @@ bool clean_leave (shim *s, tensor *t, int32_t first, int32_t end) {
                      .to = t->host + (int64_t)(first - t->first_page) * s->chunk_bytes,
                      .bytes = r->bytes,
                      .a = word (c, i, 0),
-                     .b = word (c, i, 1),
+                     .b = word (c, i, GUARD (clean) ? 1 : 0),
                      .told = &c->told[i] };
   bool good = digest (s, t, first, end, 1);
   wait_for_copy (s, s->check, STREAM_CHECK, STREAM_OUT, t->out_copy);

@@ -9,6 +9,7 @@
 #include "executor/shim/asking.h"
 #include "executor/shim/clean.h"
 #include "executor/shim/following.h"
+#include "executor/shim/guard.h"
 #include "executor/shim/last.h"
 #include "executor/shim/learn.h"
 #include "executor/shim/record.h"
@@ -75,7 +76,7 @@ static void leave (shim *s, const char *why, const op *o) {
   follow *f = s->follow;
   s->placed = false;
   f->on = false;
-  if (!again_pay (s, f->plan, f->action, f->at))
+  if (GUARD (leaving) && !again_pay (s, f->plan, f->action, f->at))
     again_end_program (s, o == NULL ? 0 : o->name,
                        "what it made cannot be made again: there is no room for it");
   f->look = true;

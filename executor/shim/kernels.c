@@ -26,6 +26,12 @@ static int64_t digest_ns (const emu_launch *l) {
   return 2000 + ((const digest_params *)l->params)->bytes / 2000;
 }
 
+static void digest_touches (const emu_launch *l, emu_touch tell, void *context) {
+  const digest_params *p = l->params;
+  tell (context, p->at, p->bytes, 0);
+  tell (context, p->to, sizeof (uint64_t), EMU_WRITES);
+}
+
 typedef struct copy_params {
   uint64_t from, to;
   int64_t bytes;
@@ -66,7 +72,8 @@ static const emu_param digest_layout[] = { { offsetof (digest_params, at), 8 },
                                            { offsetof (digest_params, to), 8 } };
 
 static bool tell_emulator (void) {
-  const emu_kernel digest = { "ferry_digest", digest_layout, 3, digest_run, digest_ns, NULL };
+  const emu_kernel digest = { "ferry_digest", digest_layout, 3,
+                              digest_run,     digest_ns,     digest_touches };
   const emu_kernel copy = { "ferry_copy_unless", copy_layout, 6, copy_run, copy_ns, copy_touches };
   emu_register enlist;
   void *entry = shim_symbol (EMU_REGISTER);

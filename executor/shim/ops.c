@@ -8,6 +8,7 @@
 #include "executor/shim/again.h"
 #include "executor/shim/capture.h"
 #include "executor/shim/follow.h"
+#include "executor/shim/guard.h"
 #include "executor/shim/learn.h"
 #include "executor/shim/record.h"
 #include "executor/shim/repeat.h"
@@ -133,7 +134,7 @@ void op_payload (op *o, CUdeviceptr to, const void *from, size_t bytes) {
     return;
   scan (s, &found, (const char *)from + skip, bytes - skip);
   for (int32_t i = 0; i < found.n_refs; i++) {
-    s->tensors[found.refs[i]].escaped = true;
+    s->tensors[found.refs[i]].escaped = GUARD (tables);
     add (o, found.refs[i]);
   }
   if (found.refs != found.few)
@@ -242,6 +243,13 @@ static void scan_stretch (void *o, const void *from, size_t bytes) {
   scan (entered, o, from, bytes);
 }
 
+static CUresult launch_extended (const shim *s, const op *o, const CUlaunchConfig *l, CUfunction f,
+                                 void **params, void **extra) {
+  CUlaunchConfig own = *l;
+  own.hStream = o->stream;
+  return s->real.launch_ex (&own, f, params, extra);
+}
+
 static CUresult launch (op *o, const CUlaunchConfig *l, CUfunction f, void **params, void **extra,
                         bool cooperative, bool extended) {
   shim *s = entered;
@@ -266,10 +274,8 @@ static CUresult launch (op *o, const CUlaunchConfig *l, CUfunction f, void **par
   CUresult (*together) (CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
                         unsigned int, unsigned int, unsigned int, CUstream, void **) =
       cooperative ? shim_symbol ("cuLaunchCooperativeKernel") : NULL;
-  CUlaunchConfig own = *l;
-  own.hStream = o->stream;
   if (extended)
-    r = s->real.launch_ex (&own, f, params, extra);
+    r = launch_extended (s, o, l, f, params, extra);
   else if (together != NULL)
     r = together (f, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX, l->blockDimY,
                   l->blockDimZ, l->sharedMemBytes, o->stream, params);

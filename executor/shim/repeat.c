@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "executor/shim/guard.h"
+
 enum { MOST_SMALL = 16, UNIT = 512 };
 
 typedef struct piece { /* a small tensor */
@@ -89,7 +91,8 @@ static bool keep_params (repeat *r, const op *o, void **params) {
   bytes = 0;
   for (int32_t i = 0; i < f->n_params; i++) {
     r->params[i] = r->bytes + bytes;
-    memcpy (r->params[i], params[i], f->sizes[i]);
+    if (r->n_params == 0 || GUARD (params))
+      memcpy (r->params[i], params[i], f->sizes[i]);
     bytes += padded (f->sizes[i]);
   }
   memcpy (r->refs, o->refs, (size_t)o->n_refs * sizeof *r->refs);
@@ -211,7 +214,7 @@ bool repeat_make_room (shim *s, repeat *r) {
   bool good = (r->n_small == 0 || repeat_is_alone (s)) && op_make_room (s, &o);
   for (int32_t i = 0; i < r->n_refs; i++)
     s->tensors[r->refs[i]].last_op = s->ops - 1;
-  if (good && r->n_small > 0)
+  if (good && r->n_small > 0 && GUARD (scratch))
     wait_for (s, r->how.hStream, r->bit, other_streams (s, r));
   return good;
 }
@@ -223,11 +226,11 @@ bool repeat_put_aside (shim *s, const repeat *r) {
 bool repeat_launch (shim *s, const repeat *r) {
   const CUlaunchConfig *l = &r->how;
   s->block->seen.remakes++;
-  return repeat_put_aside (s, r) && move_small (s, r, 0, true) &&
+  return repeat_put_aside (s, r) && (!GUARD (given) || move_small (s, r, 0, true)) &&
          s->real.launch (r->function, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX,
                          l->blockDimY, l->blockDimZ, l->sharedMemBytes, l->hStream, r->params,
                          NULL) == CUDA_SUCCESS &&
-         move_small (s, r, 1, true);
+         (!GUARD (undone) || move_small (s, r, 1, true));
 }
 
 void repeat_done (shim *s, const repeat *r) {
@@ -239,7 +242,7 @@ void repeat_done (shim *s, const repeat *r) {
     t->behind_seen = bit;
     t->first = NONE;
   }
-  if (r->n_small > 0 && other_streams (s, r) != 0) {
+  if (r->n_small > 0 && other_streams (s, r) != 0 && GUARD (scratch)) {
     s->fence |= bit;
     s->fence_seen = bit;
   }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "executor/shim/clean.h"
+#include "executor/shim/guard.h"
 #include "executor/shim/last.h"
 #include "executor/shim/order.h"
 #include "executor/shim/record.h"
@@ -440,7 +441,7 @@ bool op_make_room (shim *s, op *o) {
 }
 
 void strict_begin (shim *s) {
-  if (s->strict)
+  if (s->strict || !GUARD (strict))
     return;
   s->strict = true;
   shim_note (s, s->real.ctx_synchronize ());

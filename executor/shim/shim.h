@@ -44,8 +44,8 @@ typedef struct chunk {
   uint64_t pending; /* streams behind whose work so far it may be written */
   int64_t freed_by; /* the number of a copy out, likewise; 0: none */
   int64_t checked_by;
-  int64_t came_by;  /* of the copy in of what was there */
-  bool small;       /* cut up for small tensors; never moves */
+  int64_t came_by; /* of the copy in of what was there */
+  bool small;      /* cut up for small tensors; never moves */
 } chunk;
 
 typedef struct tensor {
@@ -64,7 +64,7 @@ typedef struct tensor {
   int64_t last_write; /* the last op that is not known to leave its bytes alone */
   int64_t in_copy;    /* the number of its last copy in; 0: none */
   int64_t out_copy;
-  int64_t check; /* of its address: the number of its last digest on the stream of checks; 0 */
+  int64_t check;   /* of its address: the number of its last digest on the stream of checks; 0 */
   uint64_t behind; /* streams behind whose work its granules may be written for the first time */
   uint64_t behind_seen; /* streams that are */
   int32_t first;        /* the stream of the op that waited for them; NONE: of several */
@@ -129,6 +129,7 @@ typedef struct clean clean;
 typedef struct again again;
 typedef struct captures captures;
 typedef struct graphs graphs;
+typedef struct pairs pairs;
 
 typedef struct own_kernels {
   bool tried;
@@ -197,6 +198,7 @@ typedef struct shim {
   learn *learn;
   clean *clean;
   again *again;
+  pairs *pairs;
   follow *follow;
   int32_t captured; /* sequences of streams that are recorded for a graph */
   captures *captures;

@@ -8,6 +8,7 @@
 
 #include "executor/shim/again.h"
 #include "executor/shim/kernels.h"
+#include "executor/shim/pairs.h"
 #include "executor/shim/repeat.h"
 
 enum { PATTERNS = 2 };
@@ -92,13 +93,13 @@ static bool read_word (shim *s, CUdeviceptr word, uint64_t *out) {
 }
 
 static bool digest_one (shim *s, const tensor *x, uint64_t *out) {
-  CUdeviceptr word = again_word (s);
+  CUdeviceptr word = pairs_word (s);
   return digest_queue (s, x->at, x->bytes, word, s->out) && read_word (s, word, out);
 }
 
 /* All that is on the device beside the op's tensors and small ones. */
 static bool digest_others (shim *s, const trial *t, uint64_t *out) {
-  CUdeviceptr word = again_word (s);
+  CUdeviceptr word = pairs_word (s);
   bool good = true;
   for (int32_t i = 0; good && i < s->n_tensors; i++)
     if (!is_own (t, i))

@@ -31,8 +31,18 @@ tests_programs_refused_LDADD = $(USERS_LIBS)
 
 tests/programs/kernels.so: tests/programs/kernels.h
 tests/programs/player_kernels.so: tests/programs/player.h
+# The library in front of the driver, of which a test leaves one guard out.
+if HAVE_SHIM
+EXTRA_LIBRARIES += tests/programs/libunguarded.a
+tests_programs_libunguarded_a_SOURCES = $(SHIM_FILES)
+tests_programs_libunguarded_a_CPPFLAGS = $(AM_CPPFLAGS) -DFERRY_UNGUARDED
+tests/programs/libferry-shim.so: tests/programs/libunguarded.a libcore.a
+	$(AM_V_CCLD)$(SHARED) -Wl,-soname,libcuda.so.1 -Wl,-z,noexecstack -o $@ \
+	  -Wl,--whole-archive tests/programs/libunguarded.a -Wl,--no-whole-archive libcore.a -ldl -lpthread
+UNGUARDED = tests/programs/libferry-shim.so
+endif
 # Made before any test runs: scripts that made them side by side would take each other's files away.
-USERS_CODE = $(PROGRAMS_OF_USERS) tests/programs/kernels.so tests/programs/player_kernels.so
+USERS_CODE = $(PROGRAMS_OF_USERS) tests/programs/kernels.so tests/programs/player_kernels.so $(UNGUARDED)
 EXTRA_DIST += \
   tests/programs/kernels.c \
   tests/programs/kernels.cu \

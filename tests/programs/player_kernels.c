@@ -103,6 +103,23 @@ static int64_t time_of (const emu_launch *l) {
   return p->op < 0 ? 0 : player.ops[p->op].ns;
 }
 
+/* For the race checker.  A table's addresses are not known here. */
+static void touches_of (const emu_launch *l, emu_touch tell, void *context) {
+  const player_head *p = l->params;
+  uint64_t *const *at = (uint64_t *const *)(const void *)(p + 1);
+  if (p->op < 0) {
+    tell (context, (uintptr_t)at[0], p->step * 8, EMU_WRITES);
+    return;
+  }
+  const played *o = &player.ops[p->op];
+  for (int32_t i = 0; i < o->n_touches; i++)
+    if (o->touches[i].writes || o->how != IMPURE_TABLE)
+      tell (context, (uintptr_t)at[i], o->touches[i].words * 8,
+            o->touches[i].writes ? EMU_WRITES : 0);
+  if (o->how == IMPURE_SCRATCH)
+    tell (context, (uintptr_t)at[o->n_touches], EXTRA_WORDS * 8, EMU_WRITES);
+}
+
 static bool is_there (const char *name, int32_t n) {
   for (int32_t i = 0; i < n; i++)
     if (strcmp (emu_module[i].name, name) == 0)
@@ -116,9 +133,12 @@ static void add_kernel (int32_t *n, const char *name, int32_t n_pointers) {
     exit (3);
   }
   if (!is_there (name, *n))
-    emu_module[(*n)++] = (emu_kernel){
-      .name = name, .params = params, .n_params = HEAD + n_pointers, .run = run, .ns = time_of
-    };
+    emu_module[(*n)++] = (emu_kernel){ .name = name,
+                                       .params = params,
+                                       .n_params = HEAD + n_pointers,
+                                       .run = run,
+                                       .ns = time_of,
+                                       .touches = touches_of };
 }
 
 static void __attribute__ ((constructor)) list_kernels (void) {
