@@ -54,12 +54,10 @@ GUARDS = {
         ("            self.early.require_old()\n", "            pass\n")),
     "all_of_a_storage_moves": (
         "trap_claims.test_a_saved_view_of_a_dead_base", "slots.py",
-        ("self.source, self.raw = as_bytes(tensor), None",
-         "self.source, self.raw = as_bytes(tensor.clone(memory_format=torch.contiguous_format)), None\n"
-         "        self.size = self.source.numel()")),
+        ("self.whole = self.form if self.form.is_all(tensor, self.size) else None", "self.whole = self.form")),
     "a_place_that_is_needed_is_not_given_again": (
         "trap_claims.test_a_place_on_the_host_is_not_given_twice", "arena.py",
-        ("or any(room.needed for _, _, room in meets)", "")),
+        ("needed = needed or room.needed", "pass")),
     "a_plan_is_checked": (
         "trap_claims.test_a_move_that_the_program_forbids", "plan.py", ("    check(read)\n", "")),
     "all_comes_back": (

@@ -3,13 +3,17 @@
 
     python tests/torch/lean.py [NETWORK...]
 
-Calls are counted by sys.setprofile, so they are the same on every machine. Times are medians, one thread.
+Calls are counted by sys.setprofile, so they are the same on every machine. Times are lower quartiles of many steps, plain
+and followed by turns, one thread. On a CPU a copy is work of the same thread, and so is what runs again; `own` is the
+time without both: what the executor takes of the host.
 """
+import contextlib
+import functools
 import os
-import statistics
 import sys
 import tempfile
 import time
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../executor/torch")]
@@ -19,6 +23,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 import ferry_torch  # noqa: E402
+from ferry_torch import again, lanes  # noqa: E402
 import nets  # noqa: E402
 from common import Job, even_times, solve  # noqa: E402
 
@@ -62,6 +67,7 @@ NETS = {"resnet50": (ResNet50, nets.pictures(16, 10, 2)),
         "gpt": (lambda: nets.Transformer(width=32, blocks=6), nets.letters(24, 4)),
         "unet": (nets.Unet, nets.pictures(16, 2, 4, each=True)),
         "lstm": (nets.Lm, nets.letters(12))}
+TURNS = 4
 PLANS = {"swaps": (), "remakes": ("--recompute", "only"), "both": ("--recompute", "auto")}
 
 
@@ -81,16 +87,45 @@ def calls_of(step, number):
 
 
 def time_of(step, number):
-    started = time.process_time_ns()
+    started = time.thread_time_ns()
     step(number)
-    return time.process_time_ns() - started
+    return time.thread_time_ns() - started
 
 
-def measure(step, first, steps=15):
-    for n in range(3):
-        step(first + n)
-    calls = calls_of(step, first + 3)
-    return calls, [time_of(step, first + 4 + n) for n in range(steps)]
+class Work:
+    """In it the time is added up that copies take, and modules that run again."""
+
+    def __init__(self):
+        self.ns = 0
+
+    def timed(self, inner):
+        @functools.wraps(inner)
+        def outer(*arguments, **options):
+            started = time.thread_time_ns()
+            try:
+                return inner(*arguments, **options)
+            finally:
+                self.ns += time.thread_time_ns() - started
+        return outer
+
+    @contextlib.contextmanager
+    def seen(self):
+        noted = again.ModuleCall.__init__
+
+        def init(call, module, forward, *more):
+            noted(call, module, self.timed(forward), *more)
+        patches = [mock.patch.object(lanes.CpuLanes, way, self.timed(getattr(lanes.CpuLanes, way))) for way in ("out", "back")]
+        with patches[0], patches[1], mock.patch.object(again.ModuleCall, "__init__", init):
+            yield
+
+    def own(self, step, number):
+        """A step's time without them."""
+        self.ns = 0
+        return time_of(step, number) - self.ns
+
+
+def quartile(times):
+    return sorted(times)[len(times) // 4]
 
 
 def planned(folder, net, options, share=0.6):
@@ -105,30 +140,39 @@ def planned(folder, net, options, share=0.6):
     return job, path
 
 
-def compare(name, plan, share=0.8, steps=15):
-    """Calls and times, plain and followed; what the report says."""
+def compare(name, plan, share=0.8, steps=32):
+    """Calls, plain and followed; times, of followed steps over plain ones with and without the work; the report."""
     with tempfile.TemporaryDirectory() as folder:
         job, path = planned(folder, NETS[name], PLANS[plan], share)
         plain = Job(NETS[name][0], nets.OPTIMIZERS["momentum"], NETS[name][1])
-        calls, times = measure(plain.step, 0, steps)
-        with ferry_torch.follow(path, job.model, job.optimizer) as run:
-            followed, seen = measure(job.step, 2, steps)
-            if not steps:
-                return calls, followed, run.report
-        times += measure(plain.step, 100, steps)[1]  # before and behind, as others may use the machine
-    return calls, followed, statistics.median(times), statistics.median(seen) / statistics.median(times), run.report
+        for n in range(3):
+            plain.step(n)
+        calls, work, times, seen, own = calls_of(plain.step, 3), Work(), [], [], []
+        for turn in range(TURNS):
+            times += [time_of(plain.step, n) for n in range(steps // TURNS)]
+            with ferry_torch.follow(path, job.model, job.optimizer) as run:
+                for n in range(3):
+                    job.step(2 + n)
+                followed = calls_of(job.step, 5)
+                if not steps:
+                    return calls, followed, run.report
+                seen += [time_of(job.step, n) for n in range(steps // TURNS)]
+                with work.seen():
+                    own += [work.own(job.step, n) for n in range(steps // TURNS)]
+    base = quartile(times)
+    return calls, followed, base, quartile(seen) / base, quartile(own) / base, run.report
 
 
 def main(names):
-    print(f"{'network':10}{'plan':10}{'calls':>8}{'followed':>10}{'plain':>9}{'time':>7}   a step")
+    print(f"{'network':10}{'plan':10}{'calls':>8}{'followed':>10}{'plain':>9}{'time':>7}{'own':>6}   a step")
     for name in names or NETS:
         for plan in PLANS:
             try:
-                calls, followed, plain, ratio, report = compare(name, plan)
+                calls, followed, plain, ratio, own, report = compare(name, plan)
             except (AssertionError, ferry_torch.Refused) as why:
                 print(f"{name:10}{plan:10}{str(why).splitlines()[0] if str(why) else 'no such plan'}")
                 continue
-            print(f"{name:10}{plan:10}{calls:8}{followed:10}{plain / 1e6:6.2f} ms{ratio:7.2f}   "
+            print(f"{name:10}{plan:10}{calls:8}{followed:10}{plain / 1e6:6.2f} ms{ratio:7.2f}{own:6.2f}   "
                   f"{report.followed // max(1, report.steps)} packs followed, {report.out_bytes // max(1, report.steps)} B out, "
                   f"{report.bytes_again // max(1, report.steps)} B again, {report.unmatched} unmatched, {report.late} late")
 

@@ -140,6 +140,23 @@ def test_what_is_away_leaves_room_once_its_copy_is_over(folder):
     assert called(a_plan(440, [gone(4, 2, None)])) == [1, 1, 1, 1] and called(a_plan(440, [gone(4, 4, None)])) == [2, 1, 1]
 
 
+def test_what_leaves_behind_an_update_waits_for_its_call_where_there_is_room(folder):
+    def parts(budget, back=0):
+        tensors = [stays(10, True) for _ in range(16)]
+        ops = [update_of([k], [k]) for k in range(16)]
+        moves = [types.SimpleNamespace(tensor=k, out_after=k, trigger=back and min(k + back, 16), outs=None, frees=None) for k in range(16)]
+        plan = types.SimpleNamespace(tensors=tensors, ops=ops, uses={k: [k] for k in range(16)}, moves=moves, waits={},
+                                     budget=budget)
+        parameters = [object() for _ in range(16)]
+        pieces = Pieces(plan, {id(p): k for k, p in enumerate(parameters)})
+        group = {"lr": 1}
+        return [len(found) for _, found in pieces.of((group, p) for p in parameters)]
+    assert parts(1000) == [3, 3, 3, 3, 3, 1], "an eighth of all may wait"
+    assert parts(169)[0] == 1 and parts(170)[0] == 2 and parts(180)[0] == 3, "160 are held at the first, and 10 less at each"
+    assert parts(1000, 1) == 16 * [1], "what comes back in between cannot wait"
+    assert parts(1000, 2) == 8 * [2]
+
+
 def test_the_default_on_a_gpu_is_known(folder):
     on_gpu = types.SimpleNamespace(is_cuda=True)
     groups = [{"params": [on_gpu], "foreach": None}]

@@ -10,7 +10,7 @@ import weakref
 import torch
 
 from .errors import Refused
-from .storages import Form, Weak, as_bytes, storage_of, tensors_in
+from .storages import Form, Weak, storage_of, tensors_in
 
 
 def can_run(known, args, kwargs, before, changed):
@@ -52,7 +52,7 @@ class Lying:
 
     def of(self, raw):
         """A kernel may be chosen by whether a gradient is wanted."""
-        return self.form.of(raw).requires_grad_(self.grad)
+        return self.form.of(raw).detach().requires_grad_(self.grad)
 
 
 def filled(thing, bytes_of):
@@ -81,7 +81,7 @@ class ModuleCall:
         self.owned = [(p, p._version) for p in module._parameters.values() if p is not None]
 
     def run(self, op, bytes_of, follower):
-        """Its result by its number, as a row of bytes."""
+        """Its result by its number."""
         for p, version in self.owned:
             if follower.standing:
                 follower.bring_whole(p)
@@ -96,7 +96,7 @@ class ModuleCall:
             mine.update(buffers)
         made, sizes = tensors_in([out], [])[0], follower.plan.tensors
         index = max((i for i in op["compute"]["out"] if i >= 0), key=lambda i: sizes[i]["bytes"])
-        return {index: as_bytes(made)}
+        return {index: made.detach()}
 
 
 class Entry:
@@ -146,7 +146,7 @@ class Held:
     __slots__ = ("raw", "weak", "version")
 
     def __init__(self, tensor):
-        self.raw, self.weak, self.version = as_bytes(tensor), weakref.ref(tensor), tensor._version
+        self.raw, self.weak, self.version = tensor.detach(), weakref.ref(tensor), tensor._version
 
     def changed(self):
         tensor = self.weak()

@@ -6,10 +6,21 @@ import bisect
 class Room:
     """A stretch of the arena, or memory of its own where the planned stretch is still needed."""
 
-    __slots__ = ("bytes", "signals", "needed")
+    __slots__ = ("bytes", "signals", "needed", "forms")
 
-    def __init__(self, memory, signals):
+    def __init__(self, memory, signals, forms=None):
         self.bytes, self.signals, self.needed = memory, signals, True
+        self.forms = {} if forms is None else forms
+
+    def shaped(self, form):
+        """The bytes as a tensor that lies so; of None as a row."""
+        if form is None:
+            return self.bytes
+        key = form.dtype, form.size, form.stride
+        found = self.forms.get(key)
+        if found is None:
+            found = self.forms[key] = self.bytes.view(form.dtype).as_strided(form.size, form.stride)
+        return found
 
     def leave(self, signal=None):
         """Nobody needs the bytes any more, once that copy is over."""
@@ -26,19 +37,30 @@ class Arena:
         self.lanes, self.size, self.extra = lanes, size, 0
         self.memory = lanes.arena(size)
         self.starts, self.taken = [], []  # of each stretch, in order; start, end, room
+        self.known = {}  # bytes and forms of each stretch
 
     def take(self, offset, size):
         end = offset + size
         first, last = bisect.bisect_right(self.starts, offset), bisect.bisect_left(self.starts, end)
         if first and offset < self.taken[first - 1][1]:
             first -= 1
-        meets = self.taken[first:last]
-        if end > self.size or any(room.needed for _, _, room in meets):
+        signals, needed = [], end > self.size
+        for _, _, room in self.taken[first:last]:
+            signals += room.signals
+            needed = needed or room.needed
+        if needed:
             self.extra += size
             return Room(self.lanes.extra(size), [])
-        room = Room(self.memory[offset:end], [s for _, _, r in meets for s in r.signals])
+        room = Room(*self.bytes_at(offset, size, signals))
         self.starts[first:last], self.taken[first:last] = [offset], [(offset, end, room)]
         return room
+
+    def bytes_at(self, offset, size, signals):
+        """A plan asks for the same few stretches in every step, in the same forms."""
+        found = self.known.get((offset, size))
+        if found is None:
+            found = self.known[offset, size] = self.memory[offset:offset + size], {}
+        return found[0], signals, found[1]
 
     def close(self):
         self.lanes.give_back(self.memory)

@@ -38,7 +38,8 @@ class Packed:
     __slots__ = ("content", "form", "order", "book", "tensor", "__weakref__")
 
     def __init__(self, content, tensor, order, book=None):
-        self.content, self.form, self.order, self.book = content, Form(tensor), order, book
+        self.content, self.order, self.book = content, order, book
+        self.form = content.form if content is not None and content.form.is_of(tensor) else Form(tensor)
         self.tensor = tensor.detach() if content is None else None  # until its storage has all its bytes
 
 
@@ -59,6 +60,7 @@ class Follower:
         self.standing, self.known = {}, Watched()
         self.moved = {}  # by the parameter's id
         self.device = next(model.parameters()).device
+        self.on_cpu = self.device.type == "cpu"
         self.valve = Valve(plan, self.device)
         self.update_at, self.late = updates.positions_of(model, plan), plan.used_late()
         self.find_standing()
@@ -70,7 +72,7 @@ class Follower:
         self.number, self.inside, self.more = 0, 0, 0  # the step; calls of the model that run; hooks that are on beside those of calls
         self.running = {}  # by thread: modules, each with the weights that it owns
         self.round = updates.Round(optimizer)
-        self.pieces = Pieces(plan, self.update_at, [row[0] for row in self.actions])
+        self.pieces = Pieces(plan, self.update_at, self.moments())
         self.start_step()
         self.ended = True  # what is packed before the model is called is no part of a step
 
@@ -133,6 +135,11 @@ class Follower:
         found += [(e.before, 3, e.number, self.make_again, e) for e in self.plan.entries]
         found.sort(key=lambda row: row[:3])
         return [(row[0], row[3], row[4]) for row in found]
+
+    def moments(self):
+        """Where something is due beside copies of weights and state."""
+        return [at for at, action, what in self.actions if action in (self.drop, self.make_again)
+                or action in (self.leave, self.bring) and what.tensor not in self.standing]
 
     # ---- a step ----
 
@@ -291,7 +298,7 @@ class Follower:
 
     def pack(self, tensor):
         """What nothing depends on is a row of its bytes, its version and its number."""
-        if tensor.dim() == 0 or tensor.device.type != self.device.type \
+        if tensor.dim() == 0 or tensor.is_cpu is not self.on_cpu \
                 or type(tensor) not in PLAIN and storage_of(tensor) is None or tensor.layout is not torch.strided:
             return Held(tensor, None)
         order = self.pack_at
@@ -392,8 +399,7 @@ class Follower:
                 self.ensure(packed.content, packed.book)
             if packed.content.changed():
                 raise changed_in_place(packed.content.version, packed.content.raw._version)
-            with torch.no_grad():
-                return packed.form.of(packed.content.use())
+            return packed.form.of(packed.content.use())
         if packed.standing is not None:
             self.ensure(packed.standing)
         else:
@@ -482,16 +488,28 @@ class Follower:
 
     def update(self, optimizer, group, *parameters):
         at = [self.update_at[id(p)] for p in parameters if id(p) in self.update_at]
-        for position in at[:1]:
-            self.reach(position)
-        slots = [slot for p in parameters for slot in self.slots_of(p)]
-        for slot in slots:
-            self.ensure(slot)
-        updates.step_of(optimizer, group, *parameters)
+        slots = dict.fromkeys(slot for p in parameters for slot in self.slots_of(p))
+        with self.using(slots):  # a plan may have some leave between two of them
+            for position in at[-1:]:
+                self.reach(position)
+            for slot in slots:
+                self.ensure(slot)
+            updates.step_of(optimizer, group, *parameters)
         for slot in slots:
             slot.changed()
+        self.leave_delayed()
         for position in at[-1:]:
             self.reach(position + 1)
+
+    @contextlib.contextmanager
+    def using(self, slots):
+        """They stay meanwhile."""
+        running = self.running.setdefault(threading.get_ident(), [])
+        running.append((None, slots))
+        try:
+            yield
+        finally:
+            running.remove((None, slots))
 
     def slots_of(self, p):
         """What of the parameter and its state the plan moves."""

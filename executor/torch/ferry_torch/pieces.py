@@ -69,32 +69,64 @@ def rooms_of(plan, needs):
 
 
 class Pieces:
-    """`moments`: the positions at which the plan has something to do, in order."""
+    """`moments`: the positions at which something is due that cannot wait for the end of a call, in order.
+
+    What comes in is there before the call. What leaves behind one of its updates leaves behind the call: its bytes
+    need room up to there. So that copies run beside updates, no call waits with more than a part of all that leaves."""
+    PARTS = 8
 
     def __init__(self, plan, at_of, moments=()):
         self.at_of, self.moments = at_of, moments
         self.needs = needs_of(plan.tensors, plan.ops)
         self.rooms = rooms_of(plan, self.needs)
+        first = min(at_of.values(), default=len(plan.ops))
+        self.leaves = sorted((m.out_after, m.trigger, plan.tensors[m.tensor]["bytes"]) for m in plan.moves
+                             if plan.tensors[m.tensor]["persistent"] and m.out_after >= first)
+        self.most = sum(size for *_, size in self.leaves) // self.PARTS
+        self.known, self.parted = None, []
 
     def is_still(self, before, at):
         """Nothing is due behind the one update and up to the other."""
         return bisect.bisect_right(self.moments, before) == bisect.bisect_right(self.moments, at)
 
-    def of(self, updates):
-        """The parameters of each call, behind their group."""
-        batch, of_group, taken, room = [], None, 0, 0
-        for group, p in updates:
+    def waiting(self, first, at):
+        """Bytes that a call of these updates keeps from leaving; None where some would be asked for in it again."""
+        found = self.leaves[bisect.bisect_left(self.leaves, (first,)):bisect.bisect_left(self.leaves, (at,))]
+        if any(out < trigger <= at for out, trigger, _ in found):
+            return None
+        return sum(size for *_, size in found)
+
+    def fit(self, first, before, at, taken, room):
+        """Does the update at `at` go with those from `first` to `before`?"""
+        if at is None or before is None or not self.is_still(before, at):
+            return False
+        waiting = self.waiting(first, at)
+        return waiting is not None and waiting <= self.most and taken + self.needs[at] + waiting <= min(room, self.rooms[at])
+
+    def ends(self, updates):
+        """The number behind each call's last update."""
+        first = before = of_group = None
+        taken = room = 0
+        for n, (group, p) in enumerate(updates):
             at = self.at_of.get(id(p))
-            if batch and group is of_group and at is not None and before is not None \
-                    and self.is_still(before, at) and taken + self.needs[at] <= min(room, self.rooms[at]):
-                batch.append(p)
-            else:
-                if batch:
-                    yield of_group, batch
-                batch, of_group, taken = [p], group, 0
-                room = 0 if at is None else self.rooms[at]
+            if n and not (group is of_group and self.fit(first, before, at, taken, room)):
+                yield n
+                first = None
+            if first is None:
+                first, of_group, taken, room = at, group, 0, 0 if at is None else self.rooms[at]
             if at is not None:
                 taken, room = taken + self.needs[at], min(room, self.rooms[at])
             before = at
-        if batch:
-            yield of_group, batch
+        if updates:
+            yield len(updates)
+
+    def of(self, updates):
+        """The parameters of each call, behind their group."""
+        updates = list(updates)
+        asked = [(id(group), id(p)) for group, p in updates]
+        if asked != self.known:
+            self.known, self.parted = asked, list(self.ends(updates))
+        first = 0
+        for end in self.parted:
+            yield updates[first][0], [p for _, p in updates[first:end]]
+            first = end

@@ -2,31 +2,36 @@
 """Bytes that are on the device at one time and on the host at another."""
 import torch
 
-from .storages import Weak, as_bytes, storage_of
+from .storages import Form, Weak, row_of, storage_of
 
 
 class Content:
     """What autograd saved of one storage. The copy out is enqueued when it is packed, never later:
     what the program writes there afterwards is not what was saved. Without an offset there is no
-    copy: it will be dropped, and made again."""
+    copy: it will be dropped, and made again. Where the tensor is all of the storage, it goes and comes in its own form,
+    by one op each."""
 
-    __slots__ = ("weak", "size", "device", "raw", "source", "room", "signal", "arena", "lanes",
+    __slots__ = ("weak", "size", "device", "form", "whole", "raw", "source", "room", "signal", "arena", "lanes",
                  "dropped", "version", "awaited", "__weakref__")
 
     def __init__(self, tensor, arena, offset):
         storage = storage_of(tensor)
         self.weak, self.size, self.device = Weak(storage), storage.nbytes(), tensor.device
         self.arena, self.lanes, self.dropped = arena, arena.lanes, False
-        self.source, self.raw = as_bytes(tensor), None
-        self.room = self.signal = None
+        self.form = Form(tensor)  # of its first pack
+        self.whole = self.form if self.form.is_all(tensor, self.size) else None
+        self.raw = self.room = self.signal = None
         self.awaited = True  # is whoever computes behind the copy to `raw`?
-        self.version = tensor._version if offset is None else None  # of bytes that are the program's
-        if offset is not None:
-            self.copy_out(self.source, offset)
+        if offset is None:
+            self.source, self.version = tensor.detach(), tensor._version  # of bytes that are the program's
+        else:
+            self.source, self.version = storage, None
+            self.copy_out(tensor, offset)
 
-    def copy_out(self, source, offset):
+    def copy_out(self, tensor, offset):
         self.room = self.arena.take(offset, self.size)
-        self.signal = self.lanes.out(source, self.room.bytes, self.room.signals)
+        source = row_of(storage_of(tensor)) if self.whole is None else tensor
+        self.signal = self.lanes.out(source, self.room.shaped(self.whole), self.room.signals)
 
     def leave(self, offset, clean):
         """Once more, after it was back. The length of the copy, if there is one."""
@@ -51,7 +56,7 @@ class Content:
 
     def put(self, raw):
         """It has been made again."""
-        self.raw, self.dropped, self.version = raw, False, None
+        self.raw, self.dropped, self.version, self.whole = raw, False, None, None
 
     def changed(self):
         """Were bytes changed that are still the program's?"""
@@ -77,13 +82,27 @@ class Content:
             return False
         copied = self.source is None
         if copied:
-            self.raw = torch.empty(self.size, dtype=torch.uint8, device=self.device)
-            self.signal, self.awaited = self.lanes.back(self.room.bytes, self.raw, [self.signal]), False
+            self.raw = self.empty()
+            self.signal, self.awaited = self.lanes.back(self.room.shaped(self.whole), self.raw, [self.signal]), False
         else:
-            self.raw, self.source = self.source, None
+            self.raw, self.source = self.held(), None
         if last and self.room is not None:
             self.room.leave(self.signal)
         return copied
+
+    def empty(self):
+        if self.whole is None:
+            return torch.empty(self.size, dtype=torch.uint8, device=self.device)
+        return torch.empty_strided(self.whole.size, self.whole.stride, dtype=self.whole.dtype, device=self.device)
+
+    def held(self):
+        """What is on the device, as a tensor. Of what leaves the storage alone is held: the tensor itself may have the
+        very op behind it that saves it."""
+        held = self.raw if self.source is None else self.source
+        if isinstance(held, torch.UntypedStorage):
+            held = row_of(held)
+            return held if self.whole is None else self.whole.of(held)
+        return held
 
     def use(self):
         if self.signal is not None:
@@ -93,7 +112,7 @@ class Content:
 
     def __del__(self):
         if not getattr(self, "awaited", True):
-            held = self.raw if self.source is None else self.source
+            held = self.held()
             if held is not None:
                 self.lanes.dies(held)
         room = getattr(self, "room", None)
@@ -109,7 +128,7 @@ class Standing:
     def __init__(self, index, tensor, arena):
         self.index, self.tensor, self.arena, self.lanes = index, tensor, arena, arena.lanes
         self.storage = storage_of(tensor)
-        self.size = self.storage.nbytes()
+        self.size, self.bytes = self.storage.nbytes(), row_of(self.storage)
         self.room = self.offset = self.version = self.signal = None
         self.leaving = self.away = False
         self.until = 0  # the op of the trace up to which it stays, whatever the plan says
@@ -117,10 +136,6 @@ class Standing:
     def is_out(self):
         """Are its bytes gone, or about to be?"""
         return self.away or self.leaving
-
-    def bytes(self):
-        row = torch.empty(0, dtype=torch.uint8, device=self.tensor.device)
-        return row.set_(self.storage)
 
     def changed(self):
         """The host's copy is old. Not every op that writes in place counts it: torch._foreach_lerp_ on a GPU
@@ -136,7 +151,7 @@ class Standing:
             if self.room is not None:
                 self.room.leave(self.signal)
             self.room, self.offset = self.arena.take(offset, self.size), offset
-            self.signal = self.lanes.out(self.bytes(), self.room.bytes, self.room.signals)
+            self.signal = self.lanes.out(self.bytes, self.room.bytes, self.room.signals)
             self.version, copied = self.tensor._version, self.size
         return copied
 
@@ -157,7 +172,7 @@ class Standing:
         if not self.away:
             return False
         self.storage.resize_(self.size)
-        self.signal = self.lanes.back(self.room.bytes, self.bytes(), [self.signal])
+        self.signal = self.lanes.back(self.room.bytes, self.bytes, [self.signal])
         self.room.signals = [self.signal]
         self.away = False
         return True

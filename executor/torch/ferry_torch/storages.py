@@ -78,6 +78,11 @@ def as_bytes(tensor):
     return row.as_strided((storage.nbytes(),), (1,), 0) if left_over else row
 
 
+def row_of(storage):
+    """Its bytes as a tensor. It counts no changes of others."""
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
 class Form:
     """How a tensor lies in its storage."""
 
@@ -90,8 +95,21 @@ class Form:
         self.offset = tensor.storage_offset()
         self.grad = tensor.requires_grad and tensor.is_leaf
 
+    def is_of(self, tensor):
+        """Does it lie so?"""
+        return tensor.size() == self.size and tensor.stride() == self.stride and tensor.dtype is self.dtype \
+            and tensor.storage_offset() == self.offset
+
+    def is_all(self, tensor, bytes_):
+        """Are these all bytes of its storage, each once? Then one op copies them as they are."""
+        return self.offset == 0 and tensor.numel() * self.each == bytes_ and tensor.is_contiguous()
+
     def of(self, raw):
-        """The same tensor in other bytes."""
+        """The same tensor in other bytes, of which `raw` has all: as a row, or in any form."""
+        if self.is_of(raw):
+            return raw
+        if raw.dtype is not torch.uint8 or raw.dim() != 1:
+            raw = row_of(raw.untyped_storage())
         left_over = raw.numel() % self.each
         raw = raw[:-left_over] if left_over else raw
         row = raw if self.dtype is torch.uint8 else raw.view(self.dtype)
