@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Kubernetes without a cluster: reviews as an API server sends them, what a scheduler asks, and the manifests of
-# contrib/kubernetes. The schemas below are of the published API, as far as it is used.
+# contrib/kubernetes. PyPI's kubernetes-validate carries the API server's own OpenAPI of each version; without it, objects
+# are held against the schemas below alone, of the published API as far as it is used.
 import base64, copy, re
 from common import *
 
@@ -21,6 +22,21 @@ a = s.ask ("GET", "/v1/advice?fingerprint=Net_1&max_slowdown_ppm=1000000", token
 CARD, MIB, PINNED = a["card_bytes"], a["memory_mib"], a["pinned_host_bytes"]
 assert PINNED > 0, a
 NOTES = {"ferry.dev/fingerprint": "Net_1", "ferry.dev/max-slowdown-ppm": "1000000"}
+
+try: import kubernetes_validate
+except ImportError: kubernetes_validate = print ("kubernetes-validate is not here: no object is held against the API server's OpenAPI")
+held, VERSIONS = set (), {"Pod": "v1", "Job": "batch/v1", "ResourceClaim": "resource.k8s.io/v1", "ResourceClaimTemplate": "resource.k8s.io/v1"}
+
+def takes (d):
+  # As API servers would, to which an unknown field is an error.
+  if kubernetes_validate:
+    for version in ("1.34", "1.37"): kubernetes_validate.validate (d, version, strict=True)
+  held.add (d["kind"])
+
+def is_whole (typed, object):
+  try: takes ({**typed, **object})
+  except Exception: return False
+  return True
 
 def review (kind, object, operation="CREATE", group="", sub=None, old=None, dry=False):
   return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {
@@ -47,7 +63,9 @@ def mutate (kind, object, token="site", **more):
   answer = out["response"]
   assert answer["allowed"] is True and answer["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
   assert ("patch" in answer) == ("patchType" in answer) and answer.get ("patchType", "JSONPatch") == "JSONPatch"
-  return apply (object, json.loads (base64.b64decode (answer["patch"]))) if "patch" in answer else object, answer.get ("warnings", [])
+  out = apply (object, json.loads (base64.b64decode (answer["patch"]))) if "patch" in answer else object
+  if kind in VERSIONS and "patch" in answer and is_whole (typed := {"apiVersion": VERSIONS[kind], "kind": kind}, object): takes ({**typed, **out})
+  return out, answer.get ("warnings", [])
 
 def pod (notes=NOTES, uid=None, resources=None, **spec):
   meta = {"generateName": "train-", **({"annotations": notes} if notes is not None else {}), **({"uid": uid} if uid else {})}
@@ -210,7 +228,14 @@ def _ ():
   try: import jsonschema, yaml
   except ImportError: return
   if not shutil.which ("kubectl"): return
-  for of in ("postgres", "base"): check_made ({d["kind"]: d for d in built (of)}, of)
+  for of in ("postgres", "base"):
+    for d in built (of): takes (d)
+    check_made ({d["kind"]: d for d in built (of)}, of)
+  for d in documents (open (root + "/pod.yaml").read ()): takes (d)
+  for shape in ("dra", "hami", "kai", "k8s"):
+    for d in documents (ferry ("advise", "Net_1", "--format", shape, "--server", s.url, env={**os.environ, "FERRY_TOKEN": made["ada"]}).stdout):
+      if shape == "dra" or "kind" in d: takes (d)
+  if kubernetes_validate: assert held >= {"Deployment", "NetworkPolicy", "MutatingWebhookConfiguration", "Pod", "Job", "ResourceClaim", "ResourceClaimTemplate"}, held
 
 @claim ("who cannot send a token shows a certificate to the proxy, or has a token in its path")
 def _ ():
