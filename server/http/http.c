@@ -17,6 +17,13 @@
 enum { IDLE_S = 15, STATUS_INTERNAL = 70 };
 enum { CONNECTION_BYTES = 32 << 10, POOL = 4 };
 
+/* Lines, those of chunks too, that end in LF alone are a 400 where the library knows how. */
+#if MHD_VERSION >= 0x01000000
+#define STRICT_OPTION MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
+#else
+#define STRICT_OPTION
+#endif
+
 /* ---- requests ---- */
 
 static enum MHD_Result take_field (void *context, enum MHD_ValueKind kind, const char *name,
@@ -253,7 +260,7 @@ static bool start_daemon (http *h, unsigned threads, error *err) {
                    MHD_USE_NO_LISTEN_SOCKET;
   int64_t each = h->service->options.most_connections + 2 * LINKS_LEAVING;
   h->daemon = MHD_start_daemon (
-      flags, 0, NULL, NULL, handle, h, MHD_OPTION_THREAD_POOL_SIZE, threads,
+      flags, 0, NULL, NULL, handle, h, STRICT_OPTION MHD_OPTION_THREAD_POOL_SIZE, threads,
       MHD_OPTION_CONNECTION_LIMIT, (unsigned)each * threads, MHD_OPTION_CONNECTION_TIMEOUT,
       (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
       MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, h,

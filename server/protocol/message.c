@@ -126,6 +126,8 @@ const char *request_fault (const request *q, bool needs_host) {
     bool coding = strcasecmp (f->name, "Transfer-Encoding") == 0;
     if (!text_is_printable (f->name))
       return "the name of a header field has a blank";
+    if (strchr (f->value, '\r'))
+      return "a header field has a CR that ends no line";
     if (coding && strcasecmp (f->value, "chunked") != 0)
       return "Transfer-Encoding: chunked is the only one that is read here";
     ends += coding || strcasecmp (f->name, "Content-Length") == 0;

@@ -142,12 +142,28 @@ def _ ():
 def _ ():
   post = b"POST /v1/schedules HTTP/1.1\r\nHost: localhost\r\n"
   for head in (post + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", post + b"Transfer-Encoding: identity\r\n\r\n{}",
-               post + b"Content-Length : 2\r\nContent-Length: 2\r\n\r\n{}", post + b"Host: example.org\r\nContent-Length: 2\r\n\r\n{}"):
+               post + b"Content-Length : 2\r\nContent-Length: 2\r\n\r\n{}", post + b"Host: example.org\r\nContent-Length: 2\r\n\r\n{}",
+               HEAD + b"A: b\rC: d\r\n\r\n", HEAD + b"A:\rC: d\r\n\r\n", HEAD + b"A: b\r\r\n\r\n", HEAD + b"A: b\r\r\n", HEAD + b"A\r: b\r\n\r\n", b"GET /healthz HTTP/1.1\rHost: localhost\r\n\r\n"):
     c = connect ()
     start = time.time ()
     c.sendall (head + HEAD + b"\r\n")
     assert re.findall (rb"HTTP/1.1 (\d+)", rest (c)) == [b"400"] and time.time () - start < 5, head
     c.close ()
+
+@claim ("a head whose lines end as they should is taken, with fields that are empty or end in blanks")
+def _ ():
+  for more in (b"", b"A:\r\n", b"A: \r\nB: b \r\n", b"Cookie: a=b; c=d\r\n", b"A: b\r\nA: c\r\n"):
+    c = connect ()
+    c.sendall (2 * (HEAD + more + b"\r\n") + HEAD + more + b"Connection: close\r\n\r\n")
+    assert re.findall (rb"HTTP/1.1 (\d+)", rest (c)) == 3 * [b"200"], more
+    c.close ()
+
+@claim ("a body whose chunks end in LF alone is a 400, or nothing is read behind it")
+def _ ():
+  c = connect ()
+  c.sendall (b"POST /v1/schedules HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\n{}\n0\n\n" + HEAD + b"\r\n")
+  assert re.findall (rb"HTTP/1.1 (\d+)", rest (c)) in ([b"400"], [b"422"])
+  c.close ()
 
 @claim ("others are answered while slow ones hold on, and these are cut off")
 def _ ():
