@@ -267,6 +267,17 @@ static void tell_found (void *context, const char *by, int64_t step_ns, int64_t 
     return;
 }
 
+void call_tell_done (const call *c) {
+  char line[256];
+  const going *g = &c->going;
+  if (c->progress_fd <= 0)
+    return;
+  int n = g->all ? snprintf (line, sizeof line, "{\"all\":%d,\"done\":%d}\n", g->all, g->done)
+                 : snprintf (line, sizeof line, "{\"done\":%d}\n", g->done);
+  if (n > 0 && write (c->progress_fd, line, (size_t)n) < 0)
+    return;
+}
+
 static void tell_parent (call *c) {
   error ignored = { 0 };
   int64_t fd = 0;

@@ -84,6 +84,8 @@ bool call_reads (const call *c, const char *path);
 /* Text that is a result, to a file or ("-" or NULL) standard output. */
 bool call_write (call *c, const char *path, const void *data, int64_t size) MUST_CHECK;
 
+/* Tells the daemon, if it is one's parent, how much of the work is done. */
+void call_tell_done (const call *c);
 /* The line of progress goes, for what is printed next. */
 void call_clear_line (const call *c);
 /* A message beside the result, on standard error; silent with -q. */

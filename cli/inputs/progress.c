@@ -99,13 +99,15 @@ void progress_look (call *c) {
 
 void progress_done (call *c, int32_t done, int32_t all, int64_t step_ns) {
   going *g = &c->going;
-  bool further = done > g->done;
+  bool further = done > g->done, changed = done != g->done;
   g->done = done;
   g->all = all;
   if (step_ns >= 0) {
     g->best_ns = step_ns;
     g->bound_ns = 0;
   }
+  if (changed)
+    call_tell_done (c);
   look (c, further);
   if (all && done >= all)
     call_clear_line (c);

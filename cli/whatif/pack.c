@@ -13,6 +13,7 @@
 #include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
 
 /* ---- the question ---- */
@@ -112,6 +113,13 @@ static bool read_cards (call *c, packing *p) {
   return !c->err.code && name_cards (c, p) && tell_times (c, p);
 }
 
+/* Nobody knows how many samples the search will want. */
+static void count_sample (void *context, int32_t done, int32_t all, int64_t step_ns) {
+  call *c = context;
+  (void)done, (void)all;
+  progress_done (c, c->going.done + 1, 0, step_ns);
+}
+
 static bool read_packing (call *c, packing *p) {
   int64_t points = 8;
   int objective = PACK_WORST;
@@ -123,7 +131,7 @@ static bool read_packing (call *c, packing *p) {
                                          .limit_ticks = CARDS_SAMPLE_TICKS,
                                          .stop = offline_stop,
                                          .stop_context = c,
-                                         .progress = offline_progress,
+                                         .progress = count_sample,
                                          .context = c };
   stopping_begin (c);
   bool ok = call_quantity (c, "budget", &p->options.memory_bytes) &&

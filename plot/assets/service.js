@@ -12,7 +12,7 @@ addEventListener("pagehide", () => { for (const path of waitedFor) fetch(path, {
 
 const goesOn = it => it.state === "queued" || it.state === "running";
 
-// The end of a job that goes on; hooks.place and hooks.found are told what happens meanwhile.
+// The end of a job that goes on; hooks.place, hooks.found and hooks.part are told what happens meanwhile.
 function followed(it, signal, hooks = {}) {
   return new Promise((done, failed) => {
     const events = new EventSource(it.links.events);
@@ -26,6 +26,7 @@ function followed(it, signal, hooks = {}) {
     };
     if (it.state === "queued") { hooks.place?.(it.position ?? 0); timer = setInterval(look, 1000); }
     events.addEventListener("incumbent", e => { const f = JSON.parse(e.data); hooks.found?.(f.step_ns, f.bound_ns); });
+    events.addEventListener("progress", e => { const p = JSON.parse(e.data); hooks.part?.(p.done, p.all); });
     events.addEventListener("done", e => end(done, JSON.parse(e.data)));
     events.addEventListener("shutdown", () => end(failed, new Error("the service stops")));
     signal.addEventListener("abort", () => end(failed, signal.reason));

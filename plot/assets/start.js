@@ -141,6 +141,12 @@ async function showPlan(it, signal, final) {
   showTimeline(json);
 }
 
+// Of a tab's job: its place in the queue, then how many of its parts are done.
+const partHooks = id => ({
+  place: n => { if (n >= 0) setText(id, placeText(n)); },
+  part: (done, all) => setText(id, all ? `${done} of ${all} are done…` : `${done} plans are made…`),
+});
+
 const placeText = n => n < 0 ? "Searching." : n <= 1 ? "Next in the queue." : `${ordinal(n)} in the queue.`;
 
 async function plan(signal) {
@@ -169,7 +175,7 @@ const tabParts = {
   timeline: async () => {},
   policies: async signal => {
     waiting("policies", "Policies at this budget", "Every policy is planned at this budget…");
-    const it = await job("comparisons", { trace: state.trace, ...budget(), ...withDevice(), effort: "quick" }, signal);
+    const it = await job("comparisons", { trace: state.trace, ...budget(), ...withDevice(), effort: "quick" }, signal, partHooks("policies-state"));
     known.jobs.comparisons = it;
     showPolicies(it.result, bytesOf());
     listDownloads();
@@ -177,7 +183,7 @@ const tabParts = {
   cards: async signal => {
     waiting("cards", "The same step on other cards", "The step is planned on every card…");
     const memory = state.b.endsWith("%") ? `${+percentOf().toFixed(4)}%` : Math.round(Number(state.b));
-    const it = await job("what-if", { trace: state.trace, memory: [memory], devices: known.devices.slice(0, 32), limit_ticks: 2000, swap_only: true }, signal);
+    const it = await job("what-if", { trace: state.trace, memory: [memory], devices: known.devices.slice(0, 32), limit_ticks: 2000, swap_only: true }, signal, partHooks("cards-state"));
     known.jobs["what-if"] = it;
     showCards(it.result, cardName(), name => { state.device = name; state.link = ""; showTab("timeline"); changed(); });
     listDownloads();
@@ -190,8 +196,8 @@ const tabParts = {
     at("jobs").replaceChildren(tabHead("Several jobs on one card", "Each gets a part of the card's memory and of its link, so that the one that suffers most suffers least."),
       make("p", {}, make("label", { for: "with" }, "Beside this step "), select), make("div", { id: "pack-answer" }));
     if (!state.with) return;
-    at("pack-answer").replaceChildren(make("p", { class: "empty" }, "Places are searched for…"));
-    const it = await job("packs", { jobs: [{ name: "this", trace: state.trace }, { name: "other", trace: state.with }], points: 4, limit_ticks: 20000, ...(cardName() ? { devices: [cardName()] } : {}) }, signal);
+    at("pack-answer").replaceChildren(make("p", { class: "empty", id: "pack-state", role: "status" }, "Places are searched for…"));
+    const it = await job("packs", { jobs: [{ name: "this", trace: state.trace }, { name: "other", trace: state.with }], points: 4, limit_ticks: 20000, ...(cardName() ? { devices: [cardName()] } : {}) }, signal, partHooks("pack-state"));
     showPack(it.result, it.exit);
   },
 };

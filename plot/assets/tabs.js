@@ -44,7 +44,7 @@ function showPack(json, exit) {
     out: !j.predicted, cells: [j.name, ...(j.predicted ? [bytesText(j.budget_bytes), timeText(j.predicted.step_ns), slowerText(j.predicted.step_ns, j.baseline_ns), ""] : ["no place", "", "", j.why ?? ""])] }))));
 }
 
-const waiting = (id, title, text) => at(id).replaceChildren(tabHead(title, ""), make("p", { class: "empty" }, text));
+const waiting = (id, title, text) => at(id).replaceChildren(tabHead(title, ""), make("p", { class: "empty", id: `${id}-state`, role: "status" }, text));
 
 // One of the tabs is shown; arrow keys go from one to the next.
 function wireTabs(onTab) {

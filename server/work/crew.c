@@ -44,7 +44,8 @@ static void tell_found (crew *c, work *w) {
   bool held = false;
   if (!w->found[0])
     return;
-  if (store_event (c->service->store, &w->job, "incumbent", w->found, &held, &err))
+  const char *kind = w->finds ? "incumbent" : "progress";
+  if (store_event (c->service->store, &w->job, kind, w->found, &held, &err))
     service_changed (c->service);
   w->found[0] = 0;
   w->told_ns = service_now_ns ();
@@ -57,6 +58,7 @@ static void take_line (work *w) {
     json root = json_root (d), step = json_member (&root, "step_ns");
     json bound = json_member (&root, "bound_ns");
     snprintf (w->found, sizeof w->found, "%.255s", w->line);
+    w->finds = json_is_int (&step);
     if (!json_get_int (&step, 0, INT64_MAX, &w->step_ns, &ignored) ||
         !json_get_int (&bound, 0, INT64_MAX, &w->bound_ns, &ignored))
       w->bound_ns = 0;

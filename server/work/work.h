@@ -28,7 +28,8 @@ typedef struct work {
   int pidfd, progress; /* of the process, and the pipe of what it has found; -1: none */
   char line[1024];     /* the last, unfinished one of the pipe */
   size_t line_bytes;
-  char found[256]; /* the newest incumbent that no event tells yet; "": none */
+  char found[256]; /* the newest news that no event tells yet; "": none */
+  bool finds;      /* they are of an incumbent; else of so many parts that are done */
   int64_t told_ns, started_ns, beat_ns, signal_ns;
   int64_t worked_ns;         /* of its processes, all together */
   int64_t step_ns, bound_ns; /* of the last incumbent; 0: none */

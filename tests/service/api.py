@@ -317,6 +317,13 @@ def _ ():
   assert steps == sorted (steps, reverse=True) and steps[-1] >= json.loads (found[-1]["data"])["bound_ns"]
   assert [e.get ("id") for e in events (found[0]["id"])] == [e.get ("id") for e in all[1:]]
 
+@claim ("jobs of many parts tell how many of them are done")
+def _ ():
+  for kind, body in (("curves", {"trace": trace, "points": 3, "limit_ticks": 1000, "sections": "off"}), ("packs", {"jobs": [{"name": "a", "trace": trace}], "points": 3, "limit_ticks": 1000, "sections": "off"})):
+    told = s.ask ("GET", s.job (kind, body)["links"]["events"]).body.decode ()
+    news = [json.loads (e.split ("data: ")[1]) for e in told.strip ().split ("\n\n") if "event: progress" in e]
+    assert news and all (n["done"] >= 1 and n["done"] <= n.get ("all", n["done"]) for n in news), told
+
 @claim ("a job with very many events tells all of them before its end")
 def _ ():
   job = s.job ("schedules", {**asked, "seed": 12})
