@@ -24,9 +24,11 @@ json_document *json_open (const char *text, int64_t size, error *err) {
   if (!root) {
     if (memory)
       error_memory (err);
+    else if (size <= mark)
+      error_set (err, ERR_input, "empty, where JSON is expected");
     else
       error_set (err, ERR_input, "not JSON: %s (byte %d)", said.text, said.position + mark);
-    if (err && err->line == 0 && said.line > 0)
+    if (err && err->line == 0 && said.line > 0 && size > mark)
       err->line = said.line;
   }
   return (json_document *)root;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct unit {
@@ -141,7 +142,7 @@ static const char *limit_text (char text[UNITS_TEXT], units_kind kind, int64_t v
 static bool parse_amount (const char *text, int64_t whole, int64_t *value, error *err) {
   int64_t ppm;
   if (!strchr (text, '%'))
-    return units_parse_bytes (text, value, err);
+    return parse (text, "", byte_units, "a number of bytes such as 4GiB, or a share such as 80%", value, err);
   if (!units_parse_share (text, &ppm, err))
     return false;
   __int128 bytes = (__int128)whole * ppm / 1000000;
@@ -162,6 +163,10 @@ bool units_need_unit (const char *text, units_kind kind, error *err) {
   if (length == 0 || strspn (text, "0123456789.") != length || strspn (text, "0.") == length ||
       kind == UNITS_NONE || kind == UNITS_COUNT)
     return true;
+  double value = strtod (text, NULL);
+  if (kind == UNITS_AMOUNT && value <= 100) /* bytes so few are not meant */
+    return error_set (err, ERR_usage, "`%s` has no unit: is it %.10g%% or %sGiB?", text,
+                      value <= 1 ? 100 * value : value, text);
   if (kind != UNITS_SHARE)
     return error_set (err, ERR_usage, "`%s` has no unit: is it %s%s or %s%s?", text, text,
                       readings[kind].small, text, readings[kind].large);

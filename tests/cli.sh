@@ -17,6 +17,13 @@ nameless() {
     run 3 solve nameless.json -d v100 && one_line && says 'ferry: the trace is not plannable'
 }
 no_command() { run 2 qqqqqqq && one_line && says 'see `ferry --help`'; }
+near_device() { run 2 info capital.json -d H20O && one_line && says 'did you mean `h200`?'; }
+capital_device() { "$ferry" zoo alexnet --batch 4 --image 64 --classes 10 --device v100 -q -o capital.json && run 0 info capital.json -d V100; }
+bare_amounts() {
+  run 2 solve x -b 50 && one_line && says 'is it 50% or 50GiB?' && run 2 solve x -b 0.5 && says 'is it 50% or 0.5GiB?' &&
+    run 2 solve x -b 2000000000 && says 'is it 2000000000B or' && run 2 solve x -b 1/2 && says 'or a share such as 80%'
+}
+empty_file() { : >nothing.json && run 3 info nothing.json && one_line && says 'nothing.json: empty, where JSON is expected'; }
 near_option() { run 2 info --bugdet 1GiB x && one_line && says 'did you mean --budget?'; }
 no_letter() { run 2 info -Z x && one_line && says 'no option -Z'; }
 no_value() { run 2 info x --budget && one_line && says '--budget needs a value: SIZE'; }
@@ -165,6 +172,10 @@ lists() { # in several goes, by either name of the option
     cmp one two && "$ferry" curve small.json -b60% --budget=70% --limit 10 -q | cmp one -
 }
 range_of_share() { run 2 min-memory small.json -s 20000% && one_line && says '--slowdown: 20000% is not between 0 % and 10000 %' && run 2 solve small.json --noise 0.5% && says 'is not between 1 % and 100 %'; }
+claim "a device may be named in capitals" capital_device
+claim "a device is near in its capitals, too" near_device
+claim "a budget without a unit may be a share" bare_amounts
+claim "an empty file is called so" empty_file
 claim "the range of a share is told in its unit" range_of_share
 claim "a list may be given in several goes" lists
 next_steps() { # what is missing is named, and how it is made

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 char *path_beside (call *c, const char *const *paths, int n) {
@@ -93,5 +94,10 @@ const char *data_path (call *c, const char *kind, const char *one, const char *n
   char *path = folder ? arena_format (c->arena, &c->err, "%s/%s.json", folder, name) : NULL;
   if (!path || access (path, R_OK) == 0)
     return path;
+  int count;
+  const char *const *names = data_names (c, kind, &count);
+  for (int i = 0; names && i < count; i++) /* no two differ in capitals alone */
+    if (strcasecmp (names[i], name) == 0)
+      return arena_format (c->arena, &c->err, "%s/%s.json", folder, names[i]);
   return unknown (c, kind, one, name, folder);
 }
