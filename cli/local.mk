@@ -111,6 +111,10 @@ ferry_SOURCES = \
   cli/run/run.c \
   cli/run/run_chrome.c \
   cli/run/run_chrome.h \
+  cli/run/run_html.c \
+  cli/run/run_html.h \
+  cli/run/run_last.c \
+  cli/run/run_last.h \
   cli/run/run_link.c \
   cli/run/run_link.h \
   cli/run/run_report.c \

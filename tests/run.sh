@@ -328,9 +328,15 @@ reported() { # the report is what its schema says, and nothing else
       churned.json "$srcdir/data/schema/run-report.schema.json" &&
     [ "$(figure clean_bytes churned)" -gt 0 ] || { echo "no tensor left without a copy"; return 1; }
 }
+drawn() { # FILE SEEN PREDICTED: a page with the step as it was seen, the plan's lanes and memory, and both times
+  local id
+  for id in seen lanes memory host; do grep -q "id=\"$id\"" "$1" || { echo "no figure $id"; return 1; }; done
+  grep -q "step, seen\" value=\"$2\"" "$1" && grep -q "step, predicted\" value=\"$3\"" "$1" && grep -q '>copies out<' "$1" && grep -q matmul "$1" || { echo "$1: seen $2, predicted $3"; return 1; }
+}
 pictured() { # the last planned step: all its ops, copies both ways, and its ops take the time that a step took
   command -v python3 >/dev/null || { echo "no python3"; return 77; }
-  plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --chrome last.json -- "$programs/mlp" "$kernels" 16 &&
+  plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --chrome last.json --html last.html -- "$programs/mlp" "$kernels" 16 &&
+    drawn last.html "$(figure planned_step_ns mlp)" "$(figure predicted_step_ns mlp)" &&
     python3 - last.json "$(figure planned_step_ns mlp)" <<'END'
 import json, sys
 rows = [r for r in json.load(open(sys.argv[1]))["traceEvents"] if r["ph"] == "X"]

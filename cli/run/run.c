@@ -16,6 +16,7 @@
 #include "cli/run/program.h"
 #include "cli/remote/remote.h"
 #include "cli/run/run_chrome.h"
+#include "cli/run/run_html.h"
 #include "cli/run/run_link.h"
 #include "cli/run/run_report.h"
 #include "cli/run/run_step.h"
@@ -107,6 +108,9 @@ static void show_progress (runner *w) {
              (double)step_ns / (double)alone,
              units_bytes (out, a_step (s->out_bytes, t->out_bytes, steps)),
              units_bytes (in, a_step (s->in_bytes, t->in_bytes, steps)));
+  if (steps > 0 && s->dropped_bytes > t->dropped_bytes)
+    fprintf (stderr, ", %s made again",
+             units_bytes (out, a_step (s->dropped_bytes, t->dropped_bytes, steps)));
   fprintf (stderr, "\033[K");
   w->shown = *s;
 }
@@ -134,7 +138,7 @@ static bool read_strict (call *c, shim_config *k) {
   k->learns = learn == 0;
   k->efforts = effort;
   k->remake = k->learns ? (shim_remake)remake : REMAKE_OFF;
-  k->shows_last = call_text (c, "chrome") != NULL;
+  k->shows_last = call_text (c, "chrome") || call_text (c, "html");
   return true;
 }
 
@@ -249,6 +253,8 @@ static int run (call *c) {
                              call_text (c, "share") ? share_high_bytes (&w.share) : -1);
   if (good && call_text (c, "chrome"))
     good = program_told (c, &w.run) && run_chrome (c, &w.run, call_text (c, "chrome"));
+  if (good && call_text (c, "html"))
+    good = program_told (c, &w.run) && run_html (c, &w.run, call_text (c, "html"));
   good = good && program_is_ordered (c, &w.run);
   share_leave (&w.share);
   if (good && w.run.block->faults > 0 && status == EXIT_YES)
@@ -304,6 +310,8 @@ static const cli_option options[] = {
   { 0, "report", "FILE", "write what happened as JSON" },
   { 0, "chrome", "FILE",
     "write the last planned step for chrome://tracing and Perfetto: its ops and ferry's copies" },
+  { 0, "html", "FILE",
+    "the last planned step as a page: as it was seen, and as its plan has it, with the memory" },
   { 0, "share", "NAME",
     "share the budget with all runs of that name; without a program: say who shares it" },
   { 0, "least", "SIZE",

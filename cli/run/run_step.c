@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/remote/remote.h"
+#include "cli/run/run_html.h"
 #include "executor/watch/answer.h"
 #include "executor/watch/foresee.h"
 #include "executor/watch/steps.h"
@@ -80,6 +81,17 @@ static bool write_files (run_planner *w, const steps *s, const trace *t, const p
                           text.size, FILE_PLAIN, &c->err);
   bytes_free (&text);
   return good;
+}
+
+/* For the page that is drawn in the end. */
+static bool keep_drawn (const run_planner *w, const trace *t, const plan *p) {
+  char path[SHIM_PATH + 64];
+  call *c = w->call;
+  return !call_text (c, "html") ||
+         (plan_store (p, program_file (w->run, path, sizeof path, DRAWN_PLAN, -1), false,
+                      &c->err) &&
+          trace_store (t, program_file (w->run, path, sizeof path, DRAWN_TRACE, -1), TRACE_PLAIN,
+                       &c->err));
 }
 
 static bool keep_files (call *c, const trace *t, const plan *p) {
@@ -168,5 +180,7 @@ run_outcome run_step (run_planner *w, int number) {
   }
   good = good && (!call_text (c, "share") || share_tell_step (c, w->share, t));
   steps_close (&s);
-  return !good ? RUN_NO_PLAN : keep_files (c, t, p) ? RUN_PLANNED : RUN_UNKEPT;
+  return !good                                          ? RUN_NO_PLAN
+         : keep_files (c, t, p) && keep_drawn (w, t, p) ? RUN_PLANNED
+                                                        : RUN_UNKEPT;
 }
