@@ -226,7 +226,7 @@ bool solve_with (const trace *t, const solve_options *o, const effort *e, arena 
                  error *err) {
   solve_options own = *o;
   if (trace_has_streams (t))
-    return streams_solve (t, o, e, a, out, err);
+    return streams_solve (t, o, e, solve_with, a, out, err);
   if (!o->solved && !(own.solved = solved_new (err)))
     return false;
   bool ok = e ? solve_rested (t, &own, e, a, out, err) : climb (t, &own, a, out, err);

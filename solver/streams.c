@@ -7,7 +7,6 @@
 #include "base/order.h"
 #include "base/units.h"
 #include "solver/attempt/attempt.h"
-#include "solver/solve.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/chain.h"
 #include "trace/simulate/simulate.h"
@@ -166,6 +165,7 @@ typedef struct streaming {
   const trace *t;
   const solve_options *o;
   const effort *effort;
+  streams_solver *solve_list;
   one_list list;
   arena *arena;
   char digest[TRACE_DIGEST];
@@ -186,7 +186,7 @@ static bool take_back (const streaming *w, plan *p, bool *legal, error *err) {
 }
 
 /* The places of workspaces are whole granules of the plan, whatever these are. */
-static bool solve_list (const streaming *w, recompute_mode drops, solution *out, error *err) {
+static bool solve_as_list (const streaming *w, recompute_mode drops, solution *out, error *err) {
   int64_t granule = w->o->device->granule_bytes;
   /* times of the list are not those of the step */
   const effort less = { .limit_ticks = w->effort ? w->effort->limit_ticks : 0,
@@ -203,7 +203,7 @@ static bool solve_list (const streaming *w, recompute_mode drops, solution *out,
     how.starts = NULL;
     how.n_starts = 0;
     how.solved = NULL;
-    if (!solve_with (w->list.made, &how, w->effort ? &less : NULL, w->arena, out, err))
+    if (!w->solve_list (w->list.made, &how, w->effort ? &less : NULL, w->arena, out, err))
       return false;
     int64_t has = max_of (out->plan->placement.granule_bytes, w->o->device->granule_bytes);
     if (!apart || has <= granule)
@@ -218,7 +218,7 @@ static bool certify (const streaming *w, const bound *b, solution *s, error *err
   plan *p = s->plan;
   bool by_path = p->n_recomputes || b->lower_bound_ns <= b->compute_ns;
   certified c = { .lower_bound_ns = by_path ? b->compute_ns : b->lower_bound_ns,
-                  .bound_by = by_path ? "compute" : b->by,
+                  .bound_by = by_path ? "path" : b->by,
                   .cover = cover_swaps,
                   .found_by = p->certificate.found_by,
                   .proof = b->proof,
@@ -229,8 +229,10 @@ static bool certify (const streaming *w, const bound *b, solution *s, error *err
         !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL, w->arena, err)))
       return false;
   }
-  if (c.lower_bound_ns <= trace_busiest_ns (w->t))
+  if (c.lower_bound_ns <= trace_busiest_ns (w->t)) {
     c.cover = cover_every;
+    c.bound_by = "compute";
+  }
   c.enough_ns = solve_enough_of (&(effort){ .gap_ppm = w->o->gap_ppm }, c.lower_bound_ns);
   solve_write_certificate (p, &c);
   s->bound = *b;
@@ -258,7 +260,7 @@ static bool solve_both (const streaming *w, solution *out, error *err) {
     error no = { 0 };
     if (i > 0 && w->o->recompute == RECOMPUTE_OFF)
       break;
-    if (!solve_list (w, ways[i], &s, &no)) {
+    if (!solve_as_list (w, ways[i], &s, &no)) {
       why = no;
       if (no.code != ERR_infeasible && no.code != ERR_limit)
         break;
@@ -279,10 +281,10 @@ static bool solve_both (const streaming *w, solution *out, error *err) {
   return !none || error_set (err, why.code, "%s", why.text);
 }
 
-bool streams_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
-                    solution *out, error *err) {
+bool streams_solve (const trace *t, const solve_options *o, const effort *e,
+                    streams_solver *solve_list, arena *a, solution *out, error *err) {
   assert (t && o && out);
-  streaming w = { .t = t, .o = o, .effort = e, .arena = a };
+  streaming w = { .t = t, .o = o, .effort = e, .solve_list = solve_list, .arena = a };
   bound b;
   solve_options how = *o;
   solved_programs *own = NULL;

@@ -7,8 +7,12 @@
 
 #include "solver/options/options.h"
 
-bool streams_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
-                    solution *out, error *err) MUST_CHECK;
+typedef bool streams_solver (const trace *t, const solve_options *o, const effort *e, arena *a,
+                             solution *out, error *err);
+
+/* solve_list plans traces of one stream. */
+bool streams_solve (const trace *t, const solve_options *o, const effort *e,
+                    streams_solver *solve_list, arena *a, solution *out, error *err) MUST_CHECK;
 /* It covers plans that only swap, in the trace's order. */
 bool streams_bound (const trace *t, const solve_options *o, arena *a, bound *out,
                     error *err) MUST_CHECK;

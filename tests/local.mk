@@ -322,6 +322,7 @@ scripts_under_test = \
   tests/service_flood.sh \
   tests/walk.sh \
   tests/ranks.sh \
+  tests/streams.sh \
   tests/run_remade.sh \
   tests/today.sh
 

@@ -33,10 +33,24 @@ bool rank_case_host (random_state *r, const device *d, int32_t ranks, arena *a, 
   return h->groups;
 }
 
+/* Some ops are collectives of two groups, as many in each rank that has any; with others they might
+   wait for each other for ever, so all are on one stream, in one order. */
+static bool random_collectives (random_state *r, trace *t, int32_t n) {
+  int32_t made = 0;
+  for (int32_t k = 0; k < t->n_ops && made < n; k++)
+    if (t->ops[k].stream == t->ops[0].stream && random_chance (r, 700000)) {
+      t->ops[k].collective = COLLECTIVE_all_reduce;
+      t->ops[k].group = made++ % 2 ? "odd" : NULL;
+    }
+  return made == n;
+}
+
 /* Legal plans of random traces; equal ones now and then, as ranks mostly are. */
 bool rank_case_jobs (random_state *r, int32_t ranks, int64_t factor, bool streams,
                      random_case *cases, sim_job *jobs, arena *a) {
   bool equal = random_chance (r, 400000), side_by_side = streams && random_chance (r, 500000);
+  int32_t collectives =
+      streams && random_chance (r, 600000) ? (int32_t)random_between (r, 1, 3) : 0;
   for (int32_t i = 0; i < ranks; i++) {
     case_options o = {
       .seed = random_next (r), .features = FEATURES, .places = CASE_SHARED, .factor = factor
@@ -47,6 +61,8 @@ bool rank_case_jobs (random_state *r, int32_t ranks, int64_t factor, bool stream
                                !check_plan (cases[i].trace, cases[i].plan, a, NULL, &err)))
       return false;
     if ((i == 0 || !equal) && side_by_side && !random_streams (r, cases[i].trace, false, a, &err))
+      return false;
+    if ((i == 0 || !equal) && !random_collectives (r, cases[i].trace, collectives))
       return false;
     cases[i].plan->device.name = "made";
     jobs[i] = (sim_job){ cases[i].trace, &cases[i].rewritten, cases[i].plan };

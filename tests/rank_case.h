@@ -14,7 +14,7 @@ host_group rank_case_group (random_state *r, int32_t n_cards, const device_link 
 bool rank_case_host (random_state *r, const device *d, int32_t ranks, arena *a, gpu_host *h,
                      error *err) MUST_CHECK;
 /* Legal plans of random traces; equal ones now and then, as ranks mostly are. False: this seed
-   makes none. factor: of all sizes, see case_options; streams: some have several. */
+   makes none. factor: of all sizes, see case_options; streams: some have several, and collectives. */
 bool rank_case_jobs (random_state *r, int32_t ranks, int64_t factor, bool streams,
                      random_case *cases, sim_job *jobs, arena *a) MUST_CHECK;
 

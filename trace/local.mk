@@ -183,6 +183,8 @@ libcore_a_SOURCES += \
   trace/zoo/net.c \
   trace/zoo/net.h \
   trace/zoo/networks.def \
+  trace/zoo/parallel.c \
+  trace/zoo/parallel.h \
   trace/zoo/recurrent.c \
   trace/zoo/request.c \
   trace/zoo/request.h \

@@ -43,7 +43,7 @@ typedef struct lives {
   int32_t *holds, *holds_link; /* per op: ops that it may run beside; NULL: there are none */
 } lives;
 
-/* What an op uses is still there for the last op that may begin before it has ended. */
+/* Tensors of an op are still there for the last op that may begin before it has ended. */
 static void keep (const trace *t, const lives *l, uses *u, int32_t *next, int32_t held, int32_t by,
                   bool fill) {
   const op *o = &t->ops[held];

@@ -47,8 +47,16 @@ static bool read_request (call *c, zoo_request *r, device *d) {
     return false;
   if (call_text (c, "batch") == NULL)
     return error_set (&c->err, ERR_usage, "which batch? give --batch N");
-  if (!zoo_options_read (c, r) || !call_quantity (c, "batch", &r->batch))
+  int shard = ZOO_SHARD_none;
+  if (!zoo_options_read (c, r) || !call_quantity (c, "batch", &r->batch) ||
+      !call_quantity (c, "data-parallel", &r->ranks) ||
+      !call_word (c, "shard", zoo_shard_names, &shard) ||
+      !call_quantity (c, "fabric", &r->fabric_bytes_per_s))
     return false;
+  r->shard = (zoo_shard)shard;
+  if (r->ranks < 2 && (call_text (c, "shard") || call_text (c, "fabric")))
+    return error_set (&c->err, ERR_usage,
+                      "--shard and --fabric are of several ranks: give --data-parallel N");
   if (call_text (c, "device") == NULL)
     return error_set (&c->err, ERR_usage,
                       "for which device? give --device NAME; `ferry devices` lists them");
@@ -74,8 +82,12 @@ static int run (call *c) {
   bytes_free (&out);
   if (!ok)
     return call_failed (c);
-  call_note (c, "%s: %d ops, %d tensors, %lld parameters", t->name, t->n_ops, t->n_tensors,
-             (long long)zoo_parameters (t));
+  if (r.ranks > 1)
+    call_note (c, "%s: %d ops, %d tensors; one rank of %lld", t->name, t->n_ops, t->n_tensors,
+               (long long)r.ranks);
+  else
+    call_note (c, "%s: %d ops, %d tensors, %lld parameters", t->name, t->n_ops, t->n_tensors,
+               (long long)zoo_parameters (t));
   return EXIT_YES;
 }
 
@@ -84,6 +96,12 @@ static const cli_option options[] = {
   { 0, "batch", "N", "items of the batch", { UNITS_COUNT, 1, ZOO_MOST_BATCH } },
   OPTIONS_OF_ZOO,
   OPTION_CARD,
+  { 0, "data-parallel", "N", "one rank of N that train together, with their collectives",
+    { UNITS_COUNT, 1, 1 << 20 } },
+  { 0, "shard", "none|state|all",
+    "ranks divide nothing; optimizer state and gradients; parameters too" },
+  { 0, "fabric", "RATE", "bus bandwidth between the cards of ranks",
+    { UNITS_RATE, DEVICE_LEAST_RATE, MOST_BYTES } },
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; default: standard output"),
   { 'f', "form", "plain|packed", "one object a row, or columns, which load faster" },
   { 'l', "list", NULL, "list the networks" },

@@ -69,7 +69,12 @@ class Rank:
         self.waits = [set(op.get("after") or []) for op in trace["ops"]]
         for k, stream in enumerate(self.streams):
             self.waits[k].update([i for i in range(k) if self.streams[i] == stream][-1:])
-        self.together = [(op.get("group") or "", op["collective"]) if op.get("collective") else None for op in trace["ops"]]
+        self.meets, groups = [], {}
+        for op in trace["ops"]:
+            name = op.get("group") or ""
+            self.meets.append((name, groups.get(name, 0)) if op.get("collective") else None)
+            if op.get("collective"):
+                groups[name] = groups.get(name, 0) + 1
         self.moves = moves = plan.get("moves") or []
         self.order = (plan.get("out_order") or [], plan.get("in_order") or [])
         granule = plan["placement"]["granule_bytes"]
@@ -106,6 +111,9 @@ class Rank:
     def done_ops(self):
         """Those of the head of the list that have all ended."""
         return self.step * len(self.ops) + next(k for k in range(len(self.ops) + 1) if k not in self.ended)
+
+    def has(self, meeting):
+        return meeting is not None and any(m and m[0] == meeting[0] for m in self.meets)
 
     def free(self, now):
         """Gaps begin behind all that an op of this step waits for."""
@@ -190,9 +198,12 @@ class Machine:
     def instant_ops(self, now):
         started = False
         steps = min(rank.step for rank in self.ranks)
-        for rank in self.ranks:
-            for k in rank.waiting():
-                if rank.op_may(k, now, steps):
+        may = [[k for k in rank.waiting() if rank.op_may(k, now, steps)] for rank in self.ranks]
+        come = [{rank.meets[k] for k in ks if rank.meets[k]} for rank, ks in zip(self.ranks, may)]
+        for rank, ks in zip(self.ranks, may):
+            for k in ks:
+                # a collective begins when all ranks that have its group have come to it
+                if all(rank.meets[k] in here for other, here in zip(self.ranks, come) if other.has(rank.meets[k])):
                     rank.running[k] = now + rank.ops[k][0]
                     rank.ops_at[rank.step * len(rank.ops) + k] = [now]
                     started = True
@@ -308,7 +319,7 @@ class Machine:
 
 
 def main(text):
-    wrong, n, seen = 0, 0, {"settled": 0, "several": 0, "shared": 0, "streams": 0}
+    wrong, n, seen = 0, 0, {"settled": 0, "several": 0, "shared": 0, "streams": 0, "collectives": 0}
     at, decoder = 0, json.JSONDecoder()
     while at < len(text):
         case, at = decoder.raw_decode(text, at)
@@ -319,19 +330,20 @@ def main(text):
         seen["settled"] += settled
         seen["several"] += len(case["jobs"]) > 1
         seen["shared"] += machine.shared
+        seen["collectives"] += sum(any(rank.meets) for rank in machine.ranks) > 1
         seen["streams"] += any(len(set(rank.streams)) > 1 for rank in machine.ranks)
         if (step_ns, settled, lines) != (case["step_ns"], case["settled"], case["answer"]["lines"]):
             wrong += 1
             print("seed %d: ferry says %s, the second simulator %s" %
                   (case["seed"], (case["step_ns"], case["settled"]), (step_ns, settled)))
-    print("%d cases: %d settled, %d with several ranks, in %d a group slowed copies, %d with streams" %
-          (n, seen["settled"], seen["several"], seen["shared"], seen["streams"]))
+    print("%d cases: %d settled, %d with several ranks, in %d a group slowed copies, %d with streams, %d with collectives" %
+          (n, seen["settled"], seen["several"], seen["shared"], seen["streams"], seen["collectives"]))
     return wrong, n, seen
 
 
 if __name__ == "__main__":
     wrong, n, seen = main(sys.stdin.read())
-    few = n == 0 or min(seen.values()) * 4 < n
+    few = n == 0 or min(seen.values()) * 8 < n
     if few:
         print("too few of the cases are of use:", seen)
     sys.exit(wrong > 0 or few)

@@ -214,9 +214,43 @@ static bool op_turn (loop *l) {
   return best;
 }
 
+static bool waits_for_ranks (const sim_run *r, const sim_op *o) {
+  return r->host && o->group >= 0;
+}
+
+/* The stream of a rank that has come to that collective; NULL: none has. */
+static sim_stream *arrival (const sim_lane *lane, const sim_op *o) {
+  for (int32_t j = 0; j < lane->n_streams; j++) {
+    sim_stream *s = &lane->streams[j];
+    if (s->ready_ns >= 0 && lane->ops[s->op].group == o->group && lane->ops[s->op].nth == o->nth)
+      return s;
+  }
+  return NULL;
+}
+
+/* A collective begins in all ranks that have its group when the last of them has come to it. */
+static bool ranks_meet (loop *l) {
+  bool any = false;
+  for (int32_t i = 0; i < l->r->n_lanes; i++)
+    for (int32_t j = 0; j < l->r->lanes[i].n_streams; j++) {
+      const sim_stream *s = &l->r->lanes[i].streams[j];
+      if (s->ready_ns < 0)
+        continue;
+      const sim_op *o = &l->r->lanes[i].ops[s->op];
+      bool all = true;
+      for (int32_t k = 0; all && k < l->r->n_lanes; k++)
+        all = !l->r->lanes[k].in_group[o->group] || arrival (&l->r->lanes[k], o);
+      for (int32_t k = 0; all && k < l->r->n_lanes; k++)
+        if (l->r->lanes[k].in_group[o->group])
+          op_start (l, &l->r->lanes[k], arrival (&l->r->lanes[k], o));
+      any |= all;
+    }
+  return any;
+}
+
 /* One pass over the lanes; true if anything happened, since ops of no length end at once. */
 static bool ops_advance (loop *l) {
-  bool any = false;
+  bool any = false, arrived = false;
   for (int32_t i = 0; i < l->r->n_lanes; i++) {
     sim_lane *lane = &l->r->lanes[i];
     for (int32_t j = 0; j < lane->n_streams; j++) {
@@ -228,13 +262,15 @@ static bool ops_advance (loop *l) {
       if (s->running || s->ready_ns >= 0 || !op_may_start (l, lane, s))
         continue;
       s->ready_ns = l->now_ns;
-      if (!l->r->turns) {
+      if (waits_for_ranks (l->r, &lane->ops[s->op]))
+        arrived = true;
+      else if (!l->r->turns) {
         op_start (l, lane, s);
         any = true;
       }
     }
   }
-  return any | (l->r->turns && op_turn (l));
+  return any | (arrived && ranks_meet (l)) | (l->r->turns && op_turn (l));
 }
 
 /* Equal shares of the speed: who runs has changed, so everybody's end has. */

@@ -15,6 +15,8 @@ enum { SIM_STEPS = 32, SIM_JOB_STEPS = 33, SIM_NO_STEP = -1, SIM_NO_OP = -1 };
 typedef struct sim_op {
   int64_t ns, gap_ns;
   int32_t ins, outs; /* INT32_MIN: none */
+  int32_t group,
+      nth; /* of a collective: its ranks, and which of theirs in a step; group -1: none */
 } sim_op;
 
 typedef struct sim_copy {
@@ -52,6 +54,7 @@ typedef struct sim_lane {
   sim_copy *outs, *ins;
   sim_stream *streams;
   sim_beside *beside; /* NULL: one stream */
+  int32_t *in_group;  /* per group: how many collectives of it there are in a step */
   /* each queue's state: the step and place of its head, and all that ended before it */
   int32_t op_step, out_step, out, in_step, in, running;
   int64_t ops_done, outs_done, ins_done; /* ops: those before the first that has not ended */

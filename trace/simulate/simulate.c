@@ -89,7 +89,7 @@ static bool read_order (const plan *p, const char *name, const int32_t *order, i
 
 static void fill_ops (sim_lane *lane, const trace *t, const plan *p) {
   for (int32_t i = 0; i < t->n_ops; i++)
-    lane->ops[i] = (sim_op){ t->ops[i].ns, t->ops[i].gap_ns, INT32_MIN, INT32_MIN };
+    lane->ops[i] = (sim_op){ t->ops[i].ns, t->ops[i].gap_ns, INT32_MIN, INT32_MIN, -1, 0 };
   for (int32_t i = 0; i < p->n_op_waits; i++)
     lane->ops[p->op_waits[i].op].outs = p->op_waits[i].outs;
   for (int32_t i = 0; i < p->n_ins; i++) {
@@ -191,6 +191,61 @@ static bool fill_lane (const sim_job *job, arena *a, sim_lane *lane, error *err)
   fill_ops (lane, t, p);
   fill_copies (lane, p, bytes, out_place);
   return true;
+}
+
+/* ---- collectives of ranks ---- */
+
+static const char *group_of (const op *o) {
+  return o->group ? o->group : "";
+}
+
+/* The groups of all ranks, by name: the number of this one. */
+static int32_t number_of (const char **names, int32_t *count, const char *name) {
+  int32_t i = 0;
+  while (i < *count && strcmp (names[i], name) != 0)
+    i++;
+  if (i == *count)
+    names[(*count)++] = name;
+  return i;
+}
+
+/* Each rank of a group has as many collectives of it as the others. */
+static bool groups_agree (const sim_run *r, const char **names, int32_t count, error *err) {
+  for (int32_t g = 0; g < count; g++) {
+    int32_t first = -1;
+    for (int32_t i = 0; i < r->n_lanes; i++) {
+      int32_t has = r->lanes[i].in_group[g];
+      if (has && first < 0)
+        first = i;
+      if (has && has != r->lanes[first].in_group[g])
+        return error_set (err, ERR_input,
+                          "rank %d has %d collectives of group `%.60s` in a step, rank %d has %d",
+                          first, r->lanes[first].in_group[g], names[g], i, has);
+    }
+  }
+  return true;
+}
+
+static bool fill_groups (sim_run *r, const sim_job *jobs, arena *a, error *err) {
+  int32_t count = 0, most = 0;
+  for (int32_t i = 0; i < r->n_lanes; i++)
+    for (int32_t k = 0; k < r->lanes[i].n_ops; k++)
+      most += jobs[i].rewritten->trace->ops[k].collective != COLLECTIVE_none;
+  const char **names = NEW (a, most, const char *, err);
+  bool ok = names;
+  for (int32_t i = 0; ok && most && i < r->n_lanes; i++) {
+    sim_lane *lane = &r->lanes[i];
+    if (!(lane->in_group = NEW (a, most, int32_t, err)))
+      return false;
+    for (int32_t k = 0; k < lane->n_ops; k++) {
+      const op *o = &jobs[i].rewritten->trace->ops[k];
+      if (!o->collective)
+        continue;
+      lane->ops[k].group = number_of (names, &count, group_of (o));
+      lane->ops[k].nth = lane->in_group[lane->ops[k].group]++;
+    }
+  }
+  return ok && groups_agree (r, names, count, err);
 }
 
 /* ---- the steady state of one job, or of ranks that keep together ---- */
@@ -416,7 +471,8 @@ bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, 
   for (int32_t i = 0; ok && i < n_jobs; i++)
     ok = fill_lane (&jobs[i], scratch, &r.lanes[i], err) &&
          static_figures (&jobs[i], &r.lanes[i], &out[i], err);
-  ok = ok && (!o->host || ranks_fit (o->host, jobs, n_jobs, out, err));
+  ok = ok && (!o->host || (ranks_fit (o->host, jobs, n_jobs, out, err) &&
+                           fill_groups (&r, jobs, scratch, err)));
   ok = ok && (one || o->host ? keep_together (&r, jobs, o, out, timelines, err)
                              : many_jobs (&r, jobs, o, out, timelines, err));
   for (int32_t i = 0; ok && i < n_jobs; i++)

@@ -13,10 +13,16 @@ const char *zoo_request_text (const zoo_request *r, arena *a, error *err) {
   json_add_int (&w, "depth_divisor", r->depth_divisor);
   json_add_text (&w, "dtype", compute_dtype_names[r->dtype]);
   json_add_bool (&w, "explicit_attention", r->explicit_attention);
+  if (r->ranks > 1)
+    json_add_int (&w, "fabric_bytes_per_s", r->fabric_bytes_per_s);
   json_add_int (&w, "image", r->image);
   json_add_text (&w, "network", r->name);
   json_add_text (&w, "optimizer", zoo_optimizer_names[r->optimizer]);
+  if (r->ranks > 1)
+    json_add_int (&w, "ranks", r->ranks);
   json_add_int (&w, "seq", r->seq);
+  if (r->ranks > 1)
+    json_add_text (&w, "shard", zoo_shard_names[r->shard]);
   json_add_int (&w, "width_divisor", r->width_divisor);
   json_add_bool (&w, "workspaces", r->workspaces);
   json_close_object (&w);
@@ -42,7 +48,7 @@ static bool read_request (const json *at, arena *a, zoo_request *out, error *err
   json network, attention = json_member (at, "explicit_attention"),
                 workspaces = json_member (at, "workspaces");
   const char *name = NULL;
-  int dtype = DTYPE_FP32, optimizer = ZOO_MOMENTUM;
+  int dtype = DTYPE_FP32, optimizer = ZOO_MOMENTUM, shard = ZOO_SHARD_none;
   if (!json_want_object (at, err) || !json_need (at, "network", &network, err) ||
       !json_get_text (&network, &name, err) || !get_int (at, "batch", ZOO_MOST, &out->batch, err) ||
       !get_int (at, "classes", ZOO_MOST, &out->classes, err) ||
@@ -52,12 +58,16 @@ static bool read_request (const json *at, arena *a, zoo_request *out, error *err
       !get_int (at, "width_divisor", ZOO_MOST, &out->width_divisor, err) ||
       !get_word (at, "dtype", compute_dtype_names, &dtype, err) ||
       !get_word (at, "optimizer", zoo_optimizer_names, &optimizer, err) ||
+      !get_int (at, "ranks", ZOO_MOST, &out->ranks, err) ||
+      !get_int (at, "fabric_bytes_per_s", MOST_BYTES, &out->fabric_bytes_per_s, err) ||
+      !get_word (at, "shard", zoo_shard_names, &shard, err) ||
       !json_get_bool (&attention, &out->explicit_attention, err) ||
       !json_get_bool (&workspaces, &out->workspaces, err))
     return false;
   out->name = arena_string (a, name, err);
   out->dtype = (compute_dtype)dtype;
   out->optimizer = (zoo_optimizer)optimizer;
+  out->shard = (zoo_shard)shard;
   return out->name;
 }
 

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "trace/zoo/families.h"
+#include "trace/zoo/parallel.h"
 
+const char *const zoo_shard_names[ZOO_SHARDS + 1] = { "none", "state", "all", NULL };
 const char *const zoo_optimizer_names[ZOO_OPTIMIZERS + 1] = { "sgd", "momentum", "adam", NULL };
 
 typedef struct recipe {
@@ -106,6 +108,10 @@ static bool check_request (const zoo_request *r, const zoo_network *network, err
     return error_set (err, ERR_usage, "%s looks at no image: leave --image out", r->name);
   if (r->seq > 0 && network->seq == 0)
     return error_set (err, ERR_usage, "%s reads no sequence: leave --seq out", r->name);
+  if (r->ranks > 1 && r->fabric_bytes_per_s < 1)
+    return error_set (err, ERR_usage,
+                      "how fast do the cards copy to each other? give --fabric RATE, the bus "
+                      "bandwidth that nccl-tests show");
   if (r->classes < 0 || r->classes > (1 << 24))
     return error_set (err, ERR_usage, "%lld classes: too many", (long long)r->classes);
   return true;
@@ -127,6 +133,12 @@ static void put_source (const net *n) {
   add_option (text, sizeof text, "classes", r->classes);
   add_option (text, sizeof text, "width-divisor", r->width_divisor);
   add_option (text, sizeof text, "depth-divisor", r->depth_divisor);
+  if (r->ranks > 1) {
+    add_option (text, sizeof text, "data-parallel", r->ranks);
+    add_option (text, sizeof text, "fabric", r->fabric_bytes_per_s);
+    size_t at = strlen (text);
+    snprintf (text + at, sizeof text - at, "B/s --shard %s", zoo_shard_names[r->shard]);
+  }
   size_t used = strlen (text);
   snprintf (text + used, sizeof text - used, " --dtype %s --optimizer %s%s%s --device %.100s",
             compute_dtype_names[r->dtype], zoo_optimizer_names[r->optimizer],
@@ -147,7 +159,8 @@ trace *zoo_trace (const zoo_request *r, arena *a, error *err) {
   n->classes = r->classes > 0 ? r->classes : recipe.classes;
   put_source (n);
   recipe.step (n, recipe.variant);
-  return net_finish (n, err);
+  trace *t = net_finish (n, err);
+  return t && r->ranks > 1 ? zoo_parallel (t, r, a, err) : t;
 }
 
 int64_t zoo_parameters (const trace *t) {

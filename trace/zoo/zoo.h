@@ -15,6 +15,11 @@
 typedef enum zoo_optimizer { ZOO_SGD, ZOO_MOMENTUM, ZOO_ADAM, ZOO_OPTIMIZERS } zoo_optimizer;
 extern const char *const zoo_optimizer_names[ZOO_OPTIMIZERS + 1]; /* NULL at the end */
 
+/* Ranks that train together divide among them nothing (data parallel), the optimizer's state
+   and the gradients (ZeRO-2), or the parameters too (ZeRO-3, FSDP). */
+typedef enum zoo_shard { ZOO_SHARD_none, ZOO_SHARD_state, ZOO_SHARD_all, ZOO_SHARDS } zoo_shard;
+extern const char *const zoo_shard_names[ZOO_SHARDS + 1]; /* NULL at the end */
+
 typedef struct zoo_request {
   const char *name;
   int64_t batch;
@@ -27,6 +32,9 @@ typedef struct zoo_request {
      by these (0 or 1: as published; never below one); classes or words instead of the published
      number. */
   int64_t width_divisor, depth_divisor, classes;
+  int64_t ranks; /* 0 and 1: one alone */
+  zoo_shard shard;
+  int64_t fabric_bytes_per_s; /* between the cards of ranks: the bus bandwidth of a ring */
   const device *device;
 } zoo_request;
 

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Ranks that train together, from the zoo: each trace has the collectives that its shards need, and its plans are legal,
+# proved, and timed on a host with those of the other ranks.
+. "$(dirname "$0")/rules/common.bash"
+scratch
+command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
+
+net="gpt2 --batch 2 --seq 128 --depth-divisor 4 --width-divisor 2 --classes 4000 --dtype bf16 --optimizer adam -d a100-40"
+"$ferry" zoo -q $net -o one.json || exit 1
+for shard in none state all; do
+  "$ferry" zoo -q $net --data-parallel 8 --shard $shard --fabric 200GB/s -o $shard.json || exit 1
+done
+
+counts() { # bytes and collectives, counted from the traces alone
+  python3 - <<'END'
+import json
+one = json.load (open ("one.json"))
+def total (t, *kinds):
+  return sum (x["bytes"] for x in t["tensors"] if x.get ("kind") in kinds)
+weights = total (one, "parameter")
+def sums (t, kind):
+  return sum (o["group_bytes"] for o in t["ops"] if o.get ("collective") == kind)
+none, state, all_ = (json.load (open (n + ".json")) for n in ("none", "state", "all"))
+assert sums (none, "all_reduce") == weights and total (none, "optimizer") == total (one, "optimizer")
+assert sums (state, "reduce_scatter") == weights == sums (state, "all_gather") and sums (state, "all_reduce") == 0
+assert abs (8 * total (state, "optimizer") - total (one, "optimizer")) < 8 * len (one["tensors"])
+assert sums (all_, "reduce_scatter") == weights and weights < sums (all_, "all_gather") <= 2.5 * weights
+assert abs (8 * total (all_, "parameter") - weights) < 8 * len (one["tensors"])
+for t in none, state, all_:
+  rows = [o for o in t["ops"] if o.get ("collective")]
+  assert rows and all (o["stream"] == 1 and o["group"] == "data" for o in rows)
+  for o in rows: # a ring of eight at 200 GB/s; a sum that all get goes round twice
+    moved = o["group_bytes"] * 7 // 8 * (2 if o["collective"] == "all_reduce" else 1)
+    assert 0 <= o["ns"] - moved // 200 < 20000, o
+END
+}
+planned() {
+  local shard
+  for shard in none state all; do
+    "$ferry" solve -q $shard.json -d a100-40 --budget 55% --limit 3000 --proof -o $shard.plan.json >said &&
+      "$ferry" check $shard.json $shard.plan.json >>said && "$ferry" prove $shard.json $shard.plan.json >>said || { cat said; return 1; }
+  done
+}
+together() { # equal ranks meet at once: a host whose links are not shared changes nothing
+  "$ferry" simulate none.json none.plan.json --json >alone.json &&
+    python3 - <<'END' &&
+import json
+p = json.load (open ("none.plan.json"))
+json.dump ({ "format": "ferry-host/1", "name": "wide", "device": "a100-40", "cards": 8, "host_bytes": 2**42, "pinned_bytes": 2**41,
+             "link": p["device"]["link"], "groups": [] }, open ("wide.json", "w"))
+END
+    "$ferry" simulate none.json none.plan.json --host ./wide.json --ranks 8 --json >eight.json &&
+    python3 -c 'import json; a, b = (json.load (open (n)) for n in ("alone.json", "eight.json")); b = b.get ("ranks", [b])[0]; assert a["step_ns"] == b["step_ns"], (a, b)'
+}
+refused() {
+  says() { "$ferry" "$@" >out 2>said; [ $? = 2 ] && [ "$(wc -l <said)" = 1 ]; }
+  says zoo $net --data-parallel 8 && grep -q 'give --fabric RATE' said && says zoo $net --shard all && grep -q 'give --data-parallel N' said &&
+    says curve none.json -d a100-40 && grep -q 'this one has 2: `ferry solve` plans it' said
+}
+
+claim "a rank's step has the collectives and the shards of its kind" counts
+claim "its plans are legal and proved" planned
+claim "eight equal ranks take as long as one where nothing is shared" together
+claim "what cannot be is refused" refused
+finish
