@@ -94,6 +94,7 @@ libcore_a_SOURCES += \
   solver/flow/peaks.h \
   solver/flow/room.c \
   solver/flow/rows.c \
+  solver/flow/seams.c \
   solver/flow/slots.c \
   solver/flow/slots.h \
   solver/flow/solved.c \

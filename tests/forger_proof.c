@@ -6,8 +6,10 @@
 #include "base/json.h"
 
 static const char *const names[FORGED_SERIES] = {
-  "pending", "host_first", "host", "early_first", "early", "stall_out", "stall_in", "work_out",
-  "work_in", "need_first", "need", "host_limit",  "ready", "made",      "remake"
+  "pending",   "host_first", "host",    "early_first", "early",       "stall_out",
+  "stall_in",  "work_out",   "work_in", "need_first",  "need",        "host_limit",
+  "ready",     "made",       "remake",  "cuts",        "inner_first", "inner_end",
+  "carry_out", "carry_in",   "owed",    "owed_work"
 };
 
 #define MOST_DUAL ((int64_t)1 << 40)
@@ -15,9 +17,12 @@ static const char *const names[FORGED_SERIES] = {
 /* ---- from and to text ---- */
 
 bool forged_of (const proof *p, int32_t n_ops, forged *out) {
-  int64_t *const from[] = { p->pending,   p->host_first, p->host,     p->early_first, p->early,
-                            p->stall_out, p->stall_in,   p->work_out, p->work_in,     p->need_first,
-                            p->need,      p->host_limit, p->ready,    p->made,        p->remake };
+  int64_t *const from[] = { p->pending,     p->host_first, p->host,      p->early_first,
+                            p->early,       p->stall_out,  p->stall_in,  p->work_out,
+                            p->work_in,     p->need_first, p->need,      p->host_limit,
+                            p->ready,       p->made,       p->remake,    p->cuts,
+                            p->inner_first, p->inner_end,  p->carry_out, p->carry_in,
+                            p->owed,        p->owed_work };
   *out = (forged){ .kind = (int)p->kind,
                    .drops = (int)p->drops,
                    .orders = (int)p->orders,
@@ -26,13 +31,15 @@ bool forged_of (const proof *p, int32_t n_ops, forged *out) {
                    .fresh = p->fresh,
                    .sections = p->sections,
                    .has_again = p->again,
+                   .seams = p->seams,
+                   .n_reach = p->n_reach,
                    .op = p->op,
                    .peak = p->peak,
                    .slots = p->slots,
                    .classes = p->classes,
                    .n_shares = p->n_shares };
   if (p->kind != PROOF_flow || p->slots > FORGED_SLOTS || p->classes > FORGED_CLASSES ||
-      p->n_shares > FORGED_SHARES || n_ops > FORGED_SLOTS)
+      p->n_shares > FORGED_SHARES || p->n_reach > FORGED_REACH || n_ops > FORGED_SLOTS)
     return false;
   for (int32_t j = 0; j < p->slots; j++)
     out->first[j] = p->first[j];
@@ -46,6 +53,10 @@ bool forged_of (const proof *p, int32_t n_ops, forged *out) {
               (size_t)p->slots * sizeof (int64_t));
   for (int32_t i = 0; i < p->n_shares; i++)
     out->shares[i] = p->shares[i];
+  for (int32_t i = 0; i < p->n_reach; i++) {
+    out->reach[0][i] = p->reach_inner[i];
+    out->reach[1][i] = p->reach_next[i];
+  }
   for (int32_t k = 0; p->again && k < n_ops; k++)
     out->again |= (unsigned)p->again[k] << k;
   return true;
@@ -93,9 +104,15 @@ static void put_flow (json_writer *w, const forged *f) {
     put_series (w, f, FORGED_made);
   put_series (w, f, FORGED_need);
   put_series (w, f, FORGED_need_first);
+  for (int s = FORGED_owed; f->seams && s <= FORGED_owed_work; s++)
+    put_series (w, f, s);
   if (f->peak != NO_OP)
     json_add_int (w, "peak", f->peak);
   put_series (w, f, FORGED_pending);
+  if (f->seams) {
+    put_named (w, "reach_inner", f->reach[0], f->n_reach);
+    put_named (w, "reach_next", f->reach[1], f->n_reach);
+  }
   if (f->drops) {
     put_series (w, f, FORGED_ready);
     put_series (w, f, FORGED_remake);
@@ -132,8 +149,12 @@ const char *forged_text (const forged *f, arena *a, error *err) {
   if (flow && f->drops && f->has_again)
     put_again (&w, f);
   json_add_bool (&w, "any_units", f->any_units);
+  for (int s = FORGED_carry_in; flow && f->seams && s >= FORGED_carry_out; s--)
+    put_series (&w, f, s);
   if (flow) {
     put_named (&w, "classes", f->class_from, f->classes);
+    if (f->seams)
+      put_series (&w, f, FORGED_cuts);
     put_named (&w, "cycle", f->cycle, f->classes);
   }
   if (f->drops)
@@ -148,6 +169,8 @@ const char *forged_text (const forged *f, arena *a, error *err) {
     put_series (&w, f, FORGED_host_first);
     put_series (&w, f, FORGED_host_limit);
   }
+  for (int s = FORGED_inner_end; flow && f->seams && s >= FORGED_inner_first; s--)
+    put_series (&w, f, s);
   json_add_text (&w, "kind", kinds[f->kind]);
   if (flow)
     put_flow (&w, f);
@@ -165,8 +188,9 @@ const char *forged_text (const forged *f, arena *a, error *err) {
 
 static int64_t within (int s, int64_t x) {
   bool below = s == FORGED_stall_out || s == FORGED_stall_in || s == FORGED_work_out ||
-               s == FORGED_work_in || s == FORGED_host_limit || s == FORGED_remake;
-  bool above = s == FORGED_need || s == FORGED_need_first;
+               s == FORGED_work_in || s == FORGED_host_limit || s == FORGED_remake ||
+               s > FORGED_cuts;
+  bool above = s == FORGED_need || s == FORGED_need_first || s == FORGED_cuts;
   if ((below && x > 0) || (above && x < 0))
     x = -x;
   return x > MOST_DUAL ? MOST_DUAL : x < -MOST_DUAL ? -MOST_DUAL : x;
@@ -195,7 +219,10 @@ static int64_t special (random_state *r) {
 }
 
 static int64_t *any_dual (forged *f, random_state *r, int *s) {
-  *s = (int)random_between (r, 0, (f->drops ? FORGED_SERIES : FORGED_ready) - 1);
+  if (f->seams && random_chance (r, 400000))
+    *s = (int)random_between (r, FORGED_cuts, FORGED_SERIES - 1);
+  else
+    *s = (int)random_between (r, 0, (f->drops ? FORGED_cuts : FORGED_ready) - 1);
   int32_t c = *s < FORGED_PER_CLASS ? (int32_t)random_between (r, 0, f->classes - 1) : 0;
   return &f->dual[*s][c][random_between (r, 0, f->slots - 1)];
 }
@@ -236,15 +263,21 @@ static void change_scale (forged *f, random_state *r) {
   scale (f, all ? 0 : s, all ? FORGED_SERIES : s + 1, by, over);
   for (int32_t i = 0; all && i < f->n_shares; i++)
     f->shares[i] = f->shares[i] * by / over;
+  for (int32_t i = 0; all && i < f->n_reach; i++)
+    for (int w = 0; w < 2; w++)
+      f->reach[w][i] = within (FORGED_owed, f->reach[w][i] * by / over);
   for (int32_t c = 0; all && c < f->classes; c++)
     f->cycle[c] = within (FORGED_pending, f->cycle[c] * by / over);
 }
 
 /* Another class of plans than the duals were made for. */
 static void change_class (forged *f, int32_t n_ops, random_state *r) {
-  switch (random_between (r, 0, 8)) {
+  switch (random_between (r, 0, 9)) {
   case 0:
     f->any_units = !f->any_units;
+    break;
+  case 9:
+    f->seams = !f->seams;
     break;
   case 1:
     f->fresh = !f->fresh;
@@ -313,10 +346,21 @@ static void change_weights (forged *f, random_state *r) {
     f->cycle[c] = within (FORGED_pending, special (r));
 }
 
+/* Mostly as many as there are seams and slots before them. */
+static void change_reach (forged *f, random_state *r) {
+  if (random_chance (r, 100000))
+    f->n_reach = (int32_t)random_between (r, 0, FORGED_REACH);
+  else if (f->n_reach > 0)
+    f->reach[random_between (r, 0, 1)][random_between (r, 0, f->n_reach - 1)] =
+        within (FORGED_owed, special (r));
+}
+
 void forged_change (forged *f, int32_t n_ops, random_state *r) {
-  int64_t what = random_between (r, 0, 99);
+  int64_t what = random_between (r, 0, f->seams ? 119 : 99);
   if (what < 60)
     change_dual (f, r);
+  else if (what > 99)
+    change_reach (f, r);
   else if (what < 72)
     change_scale (f, r);
   else if (what < 82)

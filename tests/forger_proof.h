@@ -6,7 +6,13 @@
 #include "base/random.h"
 #include "trace/prove/proof.h"
 
-enum { FORGED_SLOTS = 16, FORGED_CLASSES = 8, FORGED_SHARES = 256, FORGED_PER_CLASS = 5 };
+enum {
+  FORGED_SLOTS = 16,
+  FORGED_CLASSES = 8,
+  FORGED_SHARES = 256,
+  FORGED_PER_CLASS = 5,
+  FORGED_REACH = 120
+};
 
 /* In the order of trace/prove/evaluation.md; the first five have a list a class. */
 typedef enum forged_series {
@@ -25,15 +31,23 @@ typedef enum forged_series {
   FORGED_ready,
   FORGED_made,
   FORGED_remake,
+  FORGED_cuts, /* from here on of seams */
+  FORGED_inner_first,
+  FORGED_inner_end,
+  FORGED_carry_out,
+  FORGED_carry_in,
+  FORGED_owed,
+  FORGED_owed_work,
   FORGED_SERIES
 } forged_series;
 
 typedef struct forged {
   int kind, drops, orders, shift;
-  bool any_units, fresh, sections, has_again;
+  bool any_units, fresh, sections, has_again, seams;
   unsigned again;
-  int32_t op, peak, slots, classes, n_shares;
+  int32_t op, peak, slots, classes, n_shares, n_reach;
   int32_t first[FORGED_SLOTS];
+  int64_t reach[2][FORGED_REACH];
   int64_t class_from[FORGED_CLASSES], cycle[FORGED_CLASSES], shares[FORGED_SHARES];
   int64_t dual[FORGED_SERIES][FORGED_CLASSES][FORGED_SLOTS];
 } forged;

@@ -199,6 +199,7 @@ check_PROGRAMS = \
   tests/test_round \
   tests/test_sandbox \
   tests/test_schedule \
+  tests/test_seams \
   tests/test_search_policies \
   tests/test_sections \
   tests/test_segments \

@@ -151,6 +151,82 @@ START_TEST (no_plan_beats_the_bound_of_every_cut_under_its_own_needs) {
 }
 END_TEST
 
+/* ---- and where most must be there in whole ---- */
+
+static bool crosses (const plan *p, int32_t op) {
+  for (int32_t i = 0; i < p->n_sections; i++)
+    if (p->sections[i].order == SECTION_DEPTH && p->sections[i].first < op &&
+        op < p->sections[i].end)
+      return true;
+  return false;
+}
+
+/* What lives on both sides of the place before op k, and the plan has away when a chain's first
+   part crosses it; or all parts, where none does. */
+static int64_t away_across (const trial *w, int32_t k) {
+  const plan *p = w->p.c.plan;
+  const rewritten *r = &w->p.c.rewritten;
+  int32_t op = w->l.of[k - 1], end = 0;
+  while (r->ops[end].index != op)
+    end++;
+  for (int32_t i = end; !crosses (p, op + 1) && i < r->trace->n_ops; i++)
+    end = r->ops[i].index == op ? i : end;
+  span now = { w->t.ops[end].end_ns, w->t.ops[end].end_ns };
+  int64_t sum = 0;
+  for (int32_t i = 0; i < p->n_moves; i++) {
+    const unit_info *x = &w->u.at[r->tensors[p->moves[i].unit].index];
+    if (x->first != NO_OP && (x->persistent || (x->first < k && k <= x->last)) &&
+        fixed_is_away (&p->moves[i], &w->t, i, now))
+      sum += unit_part_bytes (&w->p.units.at[p->moves[i].unit], p->placement.granule_bytes,
+                              p->moves[i].part, p->moves[i].of);
+  }
+  return sum;
+}
+
+/* A seam between any two ops of a run, and nothing there that a chain would not need. */
+static int64_t seams_bound (trial *w, bool cuttable, arena *a) {
+  bound b;
+  error err = { 0 };
+  bound_options how = { .dev = &w->p.c.plan->device,
+                        .host_bytes = MOST_BYTES,
+                        .any_units = true,
+                        .classes = 1,
+                        .bound_only = true };
+  ck_assert (gaps_add_seams (&w->g, w->g.n_ops, a, &err));
+  for (int32_t k = 0; k < w->g.n_ops; k++)
+    if (w->g.seam[k])
+      w->g.across_bytes[k] = w->g.unused_bytes + w->g.room_bytes + away_across (w, k);
+  for (int32_t i = 0; i < w->g.count; i++)
+    w->g.at[i].tight = w->g.at[i].useful = true;
+  for (int32_t x = 0; x < w->l.trace->n_tensors; x++)
+    w->l.trace->tensors[x].split &= cuttable;
+  bool ok = bound_of (&w->g, &how, a, &b, &err);
+  ck_assert_msg (ok || err.code == ERR_infeasible, "%s", err.text);
+  return ok ? b.lower_bound_ns : INT64_MAX;
+}
+
+START_TEST (no_plan_beats_the_bound_with_seams_under_its_own_needs) {
+  int tried = 0, chains = 0, higher = 0;
+  for (int seed = 1; seed <= suite_cases (4000); seed++) {
+    arena *a = arena_new (0);
+    trial w;
+    if (trial_make ((uint64_t)seed, false, a, &w)) {
+      int64_t without = trial_bound (&w, a), real_ns = w.p.seen.step_ns;
+      int64_t ns = seams_bound (&w, seed % 2, a);
+      ck_assert_msg (ns <= real_ns, "seed %d: bound %lld, plan %lld", seed, (long long)ns,
+                     (long long)real_ns);
+      tried++;
+      higher += ns > without;
+      for (int32_t i = 0; i < w.p.c.plan->n_sections; i++)
+        chains += w.p.c.plan->sections[i].order == SECTION_DEPTH;
+    }
+    arena_free (a);
+  }
+  ck_assert_msg (chains > tried / 10 && higher > tried / 25, "%d tried, %d chains, %d higher",
+                 tried, chains, higher);
+}
+END_TEST
+
 /* ---- made wrong ---- */
 
 /* What a run needs is said to be away while it runs. */
@@ -397,6 +473,7 @@ int main (void) {
   const TTest *const tests[] = {
     a_wall_stands_where_the_rewriting_refuses_a_chain_of_two,
     no_plan_beats_the_bound_of_every_cut_under_its_own_needs,
+    no_plan_beats_the_bound_with_seams_under_its_own_needs,
     a_bound_of_every_cut_made_wrong_is_noticed,
     what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused,
     allowing_both_is_never_worse_than_one_of_them,

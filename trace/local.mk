@@ -120,6 +120,7 @@ libcore_a_SOURCES += \
   trace/rewrite/beside.c \
   trace/rewrite/chain.c \
   trace/rewrite/chain.h \
+  trace/prove/seams.c \
   trace/rewrite/emit.h \
   trace/rewrite/loosen.c \
   trace/rewrite/loosen.h \

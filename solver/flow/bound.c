@@ -51,7 +51,7 @@ flow_options bound_flow (const gaps *g, const bound_options *o, int classes, int
                          .drops = o->drops,
                          .again = o->again,
                          .fresh = o->fresh,
-                         .peak = o->drops == DROPS_ALLOWED ? peak_of (g) : 0,
+                         .peak = o->drops == DROPS_ALLOWED && !g->seam ? peak_of (g) : 0,
                          .eps_ppm = eps_ppm };
 }
 
@@ -249,7 +249,8 @@ static bool finish_up (state *s, const slots *now, error *err) {
   arena *scratch = arena_made (err);
   if (!scratch)
     return false;
-  for (int64_t eps_ppm = s->o->shares_only ? 1000 : 0; eps_ppm <= 1000 && !is_over (s);
+  int64_t last_ppm = s->o->bound_only ? 0 : 1000;
+  for (int64_t eps_ppm = s->o->shares_only ? 1000 : 0; eps_ppm <= last_ppm && !is_over (s);
        eps_ppm += 1000) {
     flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
@@ -347,7 +348,7 @@ static bool start_bound (state *s, const gaps *g, const bound_options *o, arena 
       return gaps_too_small (g, g->room_bytes + g->pool_bytes, err);
     if (!host_can_hold (g, o, k, over, err))
       return false;
-    *tight |= over > 0;
+    *tight |= over > 0 || gaps_over_across (g, k);
   }
   return true;
 }

@@ -22,6 +22,7 @@ typedef struct bound_options {
   int64_t dear_ticks; /* if the last bound program took so much, shares are read off it; 0: off a
                          second one, with a price on every byte */
   int64_t beat_ns;    /* a bound as high is high enough, and its shares are of no use; or 0 */
+  bool bound_only;    /* no shares */
   bool shares_only; /* the shares that leave, and no more bound than compute or a crossing gives */
   bytes *program;   /* if not NULL: the last program, the one that shares are read off, as LP text;
                        none where everything fits */

@@ -28,11 +28,15 @@ void bound_duals (const flow *f, const double *y, int bits, int64_t *duals) {
     if ((f->row_sense[r] < 0 && duals[r] > 0) || (f->row_sense[r] > 0 && duals[r] < 0))
       duals[r] = 0;
   }
-  /* a stall costs 1: the time rows of its slot may pay no more than that for it */
+  /* a stall costs 1: the time rows of its slot may pay no more than that for it, nor may what is
+     cut in its run */
   for (int32_t j = 0; j < f->n_slots; j++) {
     const int32_t rows[] = { f->row[ROW_stall_out][j], f->row[ROW_stall_in][j],
                              f->row[ROW_remake][j] };
-    __int128 most = (__int128)1 << VALUE_BITS;
+    int32_t cuts = f->row[ROW_cuts][f->seams.first[j]];
+    if (dual_at (duals, cuts) > DUAL_ONE)
+      duals[cuts] = DUAL_ONE;
+    __int128 most = ((__int128)DUAL_ONE - dual_at (duals, cuts)) * COEF_ONE;
     __int128 paid = -(__int128)dual_at (duals, rows[0]) * COEF_ONE -
                     (__int128)dual_at (duals, rows[1]) * f->link.ratio -
                     (__int128)dual_at (duals, rows[2]) * COEF_ONE;
@@ -41,7 +45,7 @@ void bound_duals (const flow *f, const double *y, int bits, int64_t *duals) {
     /* paid < 2^84: shifted so that the products stay in 128 bits */
     for (int i = 0; i < 3; i++)
       if (rows[i] >= 0)
-        duals[rows[i]] = -(int64_t)(((__int128)-duals[rows[i]] << VALUE_BITS) / paid);
+        duals[rows[i]] = -(int64_t)(((__int128)-duals[rows[i]] * most) / paid);
   }
 }
 

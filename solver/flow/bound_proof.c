@@ -49,6 +49,13 @@ static const char *finish (json_writer *w, arena *a, error *err) {
   return out;
 }
 
+/* What the duals of chains over seams are, each in its place in order of names. */
+static void put_seams (json_writer *w, const flow *f, const int64_t *duals, flow_row_kind from,
+                       const char *key) {
+  if (f->seams.any)
+    put_series (w, key, f, duals, from, false);
+}
+
 /* Which ops' outputs may be dropped, where that is not all of them. */
 static void put_again (json_writer *w, const flow *f, const uint8_t *again) {
   json_put_key (w, "again");
@@ -68,7 +75,10 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   if (f->drops && again)
     put_again (&w, f, again);
   json_add_bool (&w, "any_units", any_units);
+  put_seams (&w, f, duals, ROW_carry_in, "carry_in");
+  put_seams (&w, f, duals, ROW_carry_out, "carry_out");
   put_classes (&w, f);
+  put_seams (&w, f, duals, ROW_cuts, "cuts");
   put_rows (&w, "cycle", f->row[ROW_cycle], f->n_classes, duals);
   if (f->drops)
     json_add_text (&w, "drops", drop_names[f->drops]);
@@ -80,14 +90,22 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   put_series (&w, "host", f, duals, ROW_host, true);
   put_series (&w, "host_first", f, duals, ROW_host_first, true);
   put_series (&w, "host_limit", f, duals, ROW_host_limit, false);
+  put_seams (&w, f, duals, ROW_inner_end, "inner_end");
+  put_seams (&w, f, duals, ROW_inner_first, "inner_first");
   json_add_text (&w, "kind", "flow");
   if (f->drops)
     put_series (&w, "made", f, duals, ROW_made, false);
   put_series (&w, "need", f, duals, ROW_need, false);
   put_series (&w, "need_first", f, duals, ROW_need_first, false);
+  put_seams (&w, f, duals, ROW_owed, "owed");
+  put_seams (&w, f, duals, ROW_owed_work, "owed_work");
   if (f->peak_slot >= 0)
     json_add_int (&w, "peak", f->slots->first[f->peak_slot]);
   put_series (&w, "pending", f, duals, ROW_pending, true);
+  if (f->seams.any) {
+    put_rows (&w, "reach_inner", f->row[ROW_reach_inner], f->seams.n_half, duals);
+    put_rows (&w, "reach_next", f->row[ROW_reach_next], f->seams.n_half, duals);
+  }
   if (f->drops) {
     put_series (&w, "ready", f, duals, ROW_ready, false);
     put_series (&w, "remake", f, duals, ROW_remake, false);

@@ -24,8 +24,16 @@ static inline bool flow_swaps (const flow *f) {
 
 /* Time for ops that may run again in slot j, for whatever was dropped. */
 static inline int64_t flow_work_room (const flow *f, int32_t j) {
-  return f->work_released[j] + (j ? f->work_open[j - 1] : 0);
+  return f->work_released[j] + (j ? f->work_open[j - 1] : 0) + f->seams.before_work_due[j];
 }
+
+/* The columns of seams, and of the chains that cross them. */
+void flow_add_seam_columns (flow_builder *b);
+/* One column: entries, then its end. */
+void flow_begin_column (flow_builder *b);
+void flow_put (flow_builder *b, int32_t row, int64_t coef);
+int32_t flow_end_column (flow_builder *b, flow_column_kind kind, int32_t at, int64_t low,
+                         int64_t high, int64_t cost);
 
 /* All rows; the chains' links are numbered. */
 bool flow_add_rows (flow_builder *b, arena *a, error *err) MUST_CHECK;

@@ -6,12 +6,12 @@
 
 /* ---- entries ---- */
 
-static void begin_column (flow_builder *b) {
+void flow_begin_column (flow_builder *b) {
   b->column_first = b->f->n_entries;
 }
 
 /* Entries of one column in one row add up (a program of one slot meets itself). */
-static void put (flow_builder *b, int32_t row, int64_t coef) {
+void flow_put (flow_builder *b, int32_t row, int64_t coef) {
   flow *f = b->f;
   if (row < 0 || !coef)
     return;
@@ -30,8 +30,8 @@ static void put (flow_builder *b, int32_t row, int64_t coef) {
   f->entry_coef[f->n_entries++] = coef;
 }
 
-static int32_t end (flow_builder *b, flow_column_kind kind, int32_t at, int64_t low, int64_t high,
-                    int64_t cost) {
+int32_t flow_end_column (flow_builder *b, flow_column_kind kind, int32_t at, int64_t low,
+                         int64_t high, int64_t cost) {
   flow *f = b->f;
   assert (f->n_columns < b->column_room && low <= high);
   int32_t c = f->n_columns++;
@@ -56,44 +56,44 @@ static void levels (flow_builder *b, int32_t j, int c) {
   int32_t at = j * f->n_classes + c, next = j + 1 == f->n_slots ? 0 : j + 1;
   bool last = j + 1 == f->n_slots, many = f->n_classes > 1;
   int32_t cycle = last ? f->row[ROW_cycle][c] : -1;
-  int64_t open = f->open[at],
+  int64_t open = f->open[at] + f->seams.before_due[j + 1],
           room = f->open[flow_slot_before (f, j) * f->n_classes + c] + f->released[at];
-  int64_t need = many ? 0 : f->need[j];
+  int64_t need = many || flow_ends_at_seam (f, j) ? 0 : f->need[j];
   if (open > 0 && flow_swaps (f)) {
-    begin_column (b);
-    put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
-    put (b, flow_row (f, ROW_pending, next, c), COEF_ONE);
-    put (b, cycle, COEF_ONE);
-    end (b, COLUMN_pending, at, 0, open, 0);
+    flow_begin_column (b);
+    flow_put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
+    flow_put (b, flow_row (f, ROW_pending, next, c), COEF_ONE);
+    flow_put (b, cycle, COEF_ONE);
+    flow_end_column (b, COLUMN_pending, at, 0, open, 0);
   }
   if (open > 0) {
-    begin_column (b);
-    put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
-    put (b, flow_row (f, ROW_host_first, next, c), COEF_ONE);
-    put (b, cycle, COEF_ONE);
-    put (b, f->row[ROW_need][j], COEF_ONE);
-    put (b, f->row[ROW_host_limit][j], f->class[c].host);
-    end (b, COLUMN_host, at, need, open, 0);
+    flow_begin_column (b);
+    flow_put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
+    flow_put (b, flow_row (f, ROW_host_first, next, c), COEF_ONE);
+    flow_put (b, cycle, COEF_ONE);
+    flow_put (b, f->row[ROW_need][j], COEF_ONE);
+    flow_put (b, f->row[ROW_host_limit][j], f->class[c].host);
+    flow_end_column (b, COLUMN_host, at, need, open, 0);
   }
   if (open > 0 && flow_swaps (f)) {
-    begin_column (b);
-    put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
-    put (b, flow_row (f, ROW_early_first, next, c), COEF_ONE);
-    put (b, cycle, COEF_ONE);
-    end (b, COLUMN_early, at, 0, open, 0);
+    flow_begin_column (b);
+    flow_put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
+    flow_put (b, flow_row (f, ROW_early_first, next, c), COEF_ONE);
+    flow_put (b, cycle, COEF_ONE);
+    flow_end_column (b, COLUMN_early, at, 0, open, 0);
   }
   if (open > 0 && f->row[ROW_host_first][at] >= 0) {
-    begin_column (b);
-    put (b, flow_row (f, ROW_host_first, j, c), -COEF_ONE);
-    put (b, flow_row (f, ROW_host, j, c), COEF_ONE);
-    put (b, f->row[ROW_need_first][j], COEF_ONE);
-    end (b, COLUMN_host_first, at, need, open, 0);
+    flow_begin_column (b);
+    flow_put (b, flow_row (f, ROW_host_first, j, c), -COEF_ONE);
+    flow_put (b, flow_row (f, ROW_host, j, c), COEF_ONE);
+    flow_put (b, f->row[ROW_need_first][j], COEF_ONE);
+    flow_end_column (b, COLUMN_host_first, at, need, open, 0);
   }
   if (flow_swaps (f) && room > f->due_first[at] && f->row[ROW_early_first][at] >= 0) {
-    begin_column (b);
-    put (b, flow_row (f, ROW_early_first, j, c), -COEF_ONE);
-    put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
-    end (b, COLUMN_early_first, at, 0, room - f->due_first[at], 0);
+    flow_begin_column (b);
+    flow_put (b, flow_row (f, ROW_early_first, j, c), -COEF_ONE);
+    flow_put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
+    flow_end_column (b, COLUMN_early_first, at, 0, room - f->due_first[at], 0);
   }
 }
 
@@ -101,40 +101,43 @@ static void flows (flow_builder *b, int32_t j, int c) {
   flow *f = b->f;
   const flow_link *l = &f->link;
   int32_t at = j * f->n_classes + c;
-  int64_t room = f->open[flow_slot_before (f, j) * f->n_classes + c] + f->released[at];
+  int64_t room = f->open[flow_slot_before (f, j) * f->n_classes + c] + f->released[at] +
+                 f->seams.before_due[j];
   int64_t out = f->class[c].out, in = f->class[c].in;
   if (room <= 0 || !flow_swaps (f))
     return;
-  begin_column (b);
-  put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
-  put (b, flow_row (f, ROW_host_first, j, c), COEF_ONE);
-  put (b, f->row[ROW_stall_out][j], out);
-  put (b, f->row[ROW_stall_in][j], times (l->out_in_in, out));
-  end (b, COLUMN_stall_out, at, 0, room, 0);
-  begin_column (b);
-  put (b, flow_row (f, ROW_host_first, j, c), -COEF_ONE);
-  put (b, flow_row (f, ROW_early_first, j, c), COEF_ONE);
-  put (b, f->row[ROW_stall_out][j], times (l->in_in_out, in));
-  put (b, f->row[ROW_stall_in][j], in);
-  end (b, COLUMN_stall_in, at, 0, room, 0);
-  begin_column (b);
-  put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
-  put (b, flow_row (f, ROW_host, j, c), COEF_ONE);
-  put (b, f->row[ROW_work_out][j], out);
-  put (b, f->row[ROW_work_in][j], times (l->out_in_in, out));
-  end (b, COLUMN_work_out, at, 0, flow_most (f->work_out[j], out, room), 0);
-  begin_column (b);
-  put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
-  put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
-  put (b, f->row[ROW_work_out][j], times (l->in_in_out, in));
-  put (b, f->row[ROW_work_in][j], in);
-  end (b, COLUMN_work_in, at, 0, flow_most (f->work_in[j], in, room), 0);
+  flow_begin_column (b);
+  flow_put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
+  flow_put (b, flow_row (f, ROW_host_first, j, c), COEF_ONE);
+  flow_put (b, f->row[ROW_stall_out][j], out);
+  flow_put (b, f->row[ROW_stall_in][j], times (l->out_in_in, out));
+  flow_end_column (b, COLUMN_stall_out, at, 0, room, 0);
+  flow_begin_column (b);
+  flow_put (b, flow_row (f, ROW_host_first, j, c), -COEF_ONE);
+  flow_put (b, flow_row (f, ROW_early_first, j, c), COEF_ONE);
+  flow_put (b, f->row[ROW_stall_out][j], times (l->in_in_out, in));
+  flow_put (b, f->row[ROW_stall_in][j], in);
+  flow_end_column (b, COLUMN_stall_in, at, 0, room, 0);
+  flow_begin_column (b);
+  flow_put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
+  flow_put (b, flow_row (f, ROW_host, j, c), COEF_ONE);
+  flow_put (b, f->row[ROW_work_out][j], out);
+  flow_put (b, f->row[ROW_work_in][j], times (l->out_in_in, out));
+  flow_end_column (b, COLUMN_work_out, at, 0,
+                   flow_most (f->work_out[j] + f->seams.before_out[j], out, room), 0);
+  flow_begin_column (b);
+  flow_put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
+  flow_put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
+  flow_put (b, f->row[ROW_work_out][j], times (l->in_in_out, in));
+  flow_put (b, f->row[ROW_work_in][j], in);
+  flow_end_column (b, COLUMN_work_in, at, 0,
+                   flow_most (f->work_in[j] + f->seams.before_in[j], in, room), 0);
   if (!f->host_limited)
     return;
-  begin_column (b);
-  put (b, flow_row (f, ROW_pending, j, c), COEF_ONE);
-  put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
-  end (b, COLUMN_again, at, 0, room, 0);
+  flow_begin_column (b);
+  flow_put (b, flow_row (f, ROW_pending, j, c), COEF_ONE);
+  flow_put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
+  flow_end_column (b, COLUMN_again, at, 0, room, 0);
 }
 
 static void stall (flow_builder *b, int32_t j) {
@@ -142,37 +145,40 @@ static void stall (flow_builder *b, int32_t j) {
   int64_t room = flow_work_room (f, j);
   for (int c = 0; c < f->n_classes && flow_swaps (f); c++)
     room += f->open[flow_slot_before (f, j) * f->n_classes + c] + f->released[j * f->n_classes + c];
-  if (room <= 0)
+  int32_t cuts = f->row[ROW_cuts][f->seams.first[j]];
+  if (room <= 0 && cuts < 0)
     return;
-  begin_column (b);
-  put (b, f->row[ROW_stall_out][j], -COEF_ONE);
-  put (b, f->row[ROW_stall_in][j], -flow_coef (f->link.ratio));
-  put (b, f->row[ROW_remake][j], -COEF_ONE);
+  flow_begin_column (b);
+  flow_put (b, cuts, COEF_ONE);
+  flow_put (b, f->row[ROW_stall_out][j], -COEF_ONE);
+  flow_put (b, f->row[ROW_stall_in][j], -flow_coef (f->link.ratio));
+  flow_put (b, f->row[ROW_remake][j], -COEF_ONE);
   /* no stall of a best plan is longer; the proof does not lean on it */
-  end (b, COLUMN_stall, j, 0, (int64_t)1 << (GRAIN_BITS + 8), COEF_ONE);
+  flow_end_column (b, COLUMN_stall, j, 0, (int64_t)1 << (GRAIN_BITS + 8), COEF_ONE);
 }
 
 /* Ops run again, anywhere between the drop and the next use. */
 static void work (flow_builder *b, int32_t j) {
   flow *f = b->f;
-  int64_t room = flow_work_room (f, j), open = f->work_open[j];
+  int64_t room = flow_work_room (f, j), open = f->work_open[j] + f->seams.before_work_due[j + 1];
   if (room <= 0)
     return;
-  begin_column (b);
-  put (b, f->row[ROW_ready][j], -COEF_ONE);
-  put (b, f->row[ROW_made][j], COEF_ONE);
-  put (b, f->row[ROW_remake][j], COEF_ONE);
-  end (b, COLUMN_remake, j, 0, room, 0);
+  flow_begin_column (b);
+  flow_put (b, f->row[ROW_ready][j], -COEF_ONE);
+  flow_put (b, f->row[ROW_made][j], COEF_ONE);
+  flow_put (b, f->row[ROW_remake][j], COEF_ONE);
+  flow_put (b, f->row[ROW_cuts][f->seams.first[j]], -COEF_ONE);
+  flow_end_column (b, COLUMN_remake, j, 0, room, 0);
   if (open <= 0)
     return;
-  begin_column (b);
-  put (b, f->row[ROW_ready][j], -COEF_ONE);
-  put (b, f->row[ROW_ready][j + 1], COEF_ONE);
-  end (b, COLUMN_ready, j, 0, open, 0);
-  begin_column (b);
-  put (b, f->row[ROW_made][j], -COEF_ONE);
-  put (b, f->row[ROW_made][j + 1], COEF_ONE);
-  end (b, COLUMN_made, j, 0, open, 0);
+  flow_begin_column (b);
+  flow_put (b, f->row[ROW_ready][j], -COEF_ONE);
+  flow_put (b, f->row[ROW_ready][j + 1], COEF_ONE);
+  flow_end_column (b, COLUMN_ready, j, 0, open, 0);
+  flow_begin_column (b);
+  flow_put (b, f->row[ROW_made][j], -COEF_ONE);
+  flow_put (b, f->row[ROW_made][j + 1], COEF_ONE);
+  flow_end_column (b, COLUMN_made, j, 0, open, 0);
 }
 
 /* ---- a gap's ---- */
@@ -183,20 +189,20 @@ static void run_column (flow_builder *b, int32_t i) {
   const flow_run *r = &f->runs[i];
   if (r->tensors < 2)
     return;
-  begin_column (b);
-  put (b, f->row[ROW_ready][r->release], COEF_ONE);
-  put (b, f->row[ROW_made][r->due], -COEF_ONE);
+  flow_begin_column (b);
+  flow_put (b, f->row[ROW_ready][r->release], COEF_ONE);
+  flow_put (b, f->row[ROW_made][r->due], -COEF_ONE);
   for (int32_t k = 0; k < r->tensors; k++)
-    put (b, f->row[ROW_share][r->share + k], COEF_ONE);
-  end (b, COLUMN_run, i, 0, r->time * r->most, 0);
+    flow_put (b, f->row[ROW_share][r->share + k], COEF_ONE);
+  flow_end_column (b, COLUMN_run, i, 0, r->time * r->most, 0);
 }
 
 /* Entries of a gap that leaves, behind its own entry at the release. */
 static void put_return (flow_builder *b, const flow_gap *g, int c) {
   flow *f = b->f;
-  put (b, flow_row (f, g->first ? ROW_early_first : ROW_early, g->due, c), -COEF_ONE);
+  flow_put (b, flow_row (f, g->first ? ROW_early_first : ROW_early, g->due, c), -COEF_ONE);
   if (g->wraps)
-    put (b, f->row[ROW_cycle][c], -COEF_ONE);
+    flow_put (b, f->row[ROW_cycle][c], -COEF_ONE);
 }
 
 /* The price of a grain that leaves in this gap: eps, and the shorter the rest the more, up to a
@@ -212,31 +218,31 @@ static void gap_out_column (flow_builder *b, const flow_chain *c, int32_t i) {
   flow *f = b->f;
   int32_t link = c->link + i;
   const flow_gap *g = &f->gaps[c->first + i];
-  begin_column (b);
-  put (b, flow_row (f, ROW_pending, g->release, c->class), COEF_ONE);
+  flow_begin_column (b);
+  flow_put (b, flow_row (f, ROW_pending, g->release, c->class), COEF_ONE);
   put_return (b, g, c->class);
-  put (b, f->row[ROW_whole][link], COEF_ONE);
-  put (b, f->row[ROW_valid][link], -COEF_ONE);
+  flow_put (b, f->row[ROW_whole][link], COEF_ONE);
+  flow_put (b, f->row[ROW_valid][link], -COEF_ONE);
   if (i == 0 && c->count > 1 &&
       !c->circle) { /* bytes that went out lie on the host: no column for that */
-    put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
-    put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
+    flow_put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
+    flow_put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
   }
-  end (b, COLUMN_gap_out, link, 0, c->room, price (b, g));
+  flow_end_column (b, COLUMN_gap_out, link, 0, c->room, price (b, g));
 }
 
 static void gap_clean_column (flow_builder *b, const flow_chain *c, int32_t i) {
   flow *f = b->f;
   int32_t link = c->link + i;
   const flow_gap *g = &f->gaps[c->first + i];
-  begin_column (b);
-  put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
+  flow_begin_column (b);
+  flow_put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
   put_return (b, g, c->class);
-  put (b, f->row[ROW_whole][link], COEF_ONE);
-  put (b, f->row[ROW_clean][link], COEF_ONE);
+  flow_put (b, f->row[ROW_whole][link], COEF_ONE);
+  flow_put (b, f->row[ROW_clean][link], COEF_ONE);
   if (g->begins)
-    put (b, f->row[ROW_host_limit][flow_slot_before (f, g->release)], f->class[c->class].host);
-  end (b, COLUMN_gap_clean, link, 0, c->room, price (b, g));
+    flow_put (b, f->row[ROW_host_limit][flow_slot_before (f, g->release)], f->class[c->class].host);
+  flow_end_column (b, COLUMN_gap_clean, link, 0, c->room, price (b, g));
 }
 
 /* Given up: as if on the host, but there is nothing to carry. A tensor made again may go out in the
@@ -246,16 +252,16 @@ static void gap_drop_column (flow_builder *b, const flow_chain *c, int32_t i) {
   flow *f = b->f;
   int32_t link = c->link + i;
   const flow_gap *g = &f->gaps[c->first + i];
-  begin_column (b);
-  put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
-  put (b, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due, c->class), -COEF_ONE);
+  flow_begin_column (b);
+  flow_put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
+  flow_put (b, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due, c->class), -COEF_ONE);
   if (!flow_serves (c, i))
-    put (b, f->row[ROW_whole][link], COEF_ONE);
-  put (b, f->row[ROW_ready][g->ready], g->rate);
-  put (b, f->row[ROW_made][g->due], -g->rate);
+    flow_put (b, f->row[ROW_whole][link], COEF_ONE);
+  flow_put (b, f->row[ROW_ready][g->ready], g->rate);
+  flow_put (b, f->row[ROW_made][g->due], -g->rate);
   for (int32_t k = 0; k < g->n_runs; k++)
-    put (b, f->row[ROW_share][f->needs[g->runs + k].row], -f->needs[g->runs + k].rate);
-  end (b, COLUMN_gap_drop, link, 0, c->room, price (b, g));
+    flow_put (b, f->row[ROW_share][f->needs[g->runs + k].row], -f->needs[g->runs + k].rate);
+  flow_end_column (b, COLUMN_gap_drop, link, 0, c->room, price (b, g));
 }
 
 static void chain_columns (flow_builder *b, flow_chain *c) {
@@ -272,11 +278,11 @@ static void chain_columns (flow_builder *b, flow_chain *c) {
       gap_drop_column (b, c, i);
     if (f->row[ROW_valid][link] < 0)
       continue;
-    begin_column (b);
-    put (b, f->row[ROW_valid][link], COEF_ONE);
-    put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
-    put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
-    end (b, COLUMN_gap_valid, link, 0, c->room, 0);
+    flow_begin_column (b);
+    flow_put (b, f->row[ROW_valid][link], COEF_ONE);
+    flow_put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
+    flow_put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
+    flow_end_column (b, COLUMN_gap_valid, link, 0, c->room, 0);
   }
 }
 
@@ -285,9 +291,11 @@ static void chain_columns (flow_builder *b, flow_chain *c) {
 static bool column_room (flow_builder *b, arena *a, error *err) {
   flow *f = b->f;
   int64_t cells = (int64_t)f->n_slots * f->n_classes, in_chains = f->n_links;
-  b->column_room = cells * 10 + (int64_t)f->n_slots * 4 + f->n_runs + in_chains * 4;
+  b->column_room = cells * 10 + (int64_t)f->n_slots * 4 + f->n_runs + in_chains * 4 +
+                   (int64_t)f->n_slots * 6 + f->seams.n_half;
   b->entry_room =
       cells * 40 + (int64_t)f->n_slots * 10 + in_chains * 20 + (int64_t)f->n_runs * 2 + f->n_shares;
+  b->entry_room += (int64_t)f->n_slots * 40 + 6 * (int64_t)f->seams.n_half;
   for (int32_t i = 0; i < f->n_gaps; i++) /* chains of two pieces name a gap's needs twice */
     b->entry_room += 2 * f->gaps[i].n_runs;
   if (b->column_room > INT32_MAX / 4)
@@ -325,6 +333,7 @@ bool flow_add_columns (flow_builder *b, arena *a, error *err) {
     stall (b, j);
     work (b, j);
   }
+  flow_add_seam_columns (b);
   for (int32_t i = 0; i < f->n_runs; i++)
     run_column (b, i);
   for (int32_t i = 0; i < f->n_chains; i++)

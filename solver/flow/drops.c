@@ -114,6 +114,7 @@ static void open_work (flow *f, int32_t release, int32_t due, int64_t work) {
   f->work_released[release] += work;
   f->work_open[release] += work;
   f->work_open[due] -= work;
+  f->seams.work_due[due] += work;
 }
 
 /* A run serves what is made again on its side of the peak. */

@@ -11,6 +11,7 @@
 static void add_open (flow *f, const flow_gap *g, int class, int64_t room, bool twice) {
   int32_t C = f->n_classes, S = f->n_slots;
   f->released[g->release * C + class] += room;
+  f->seams.due[g->due] += room;
   if (g->first)
     f->due_first[g->due * C + class] += room;
   /* differences; wraps: open from the release on and up to the return */
@@ -63,6 +64,10 @@ static bool slot_sums (flow *f, arena *a, error *err) {
 int64_t flow_need_of (const flow *f, int32_t slot, int64_t room_bytes) {
   assert (slot >= 0 && slot < f->n_slots);
   const gaps *g = f->source;
+  if (flow_ends_at_seam (f, slot)) {
+    int64_t across = g->across_bytes[f->slots->first[slot + 1]] - g->unused_bytes - room_bytes;
+    return across <= 0 ? 0 : flow_grains_down (&f->link, across);
+  }
   int64_t over = g->base_bytes[f->slots->first[slot]] - g->unused_bytes - room_bytes;
   int64_t need = over - (f->drops ? f->free_bytes[slot] : 0);
   return slots_is_run (f->slots, slot) || need <= 0 ? 0 : flow_grains_down (&f->link, need);
@@ -75,7 +80,7 @@ static bool needs_are_met (const flow *f, error *err) {
     int64_t open = 0;
     for (int c = 0; c < f->n_classes; c++)
       open += f->open[(int64_t)j * f->n_classes + c];
-    if (f->need[j] > open)
+    if (f->need[j] > open && !flow_ends_at_seam (f, j))
       return gaps_too_small (g, g->room_bytes + g->pool_bytes, err);
   }
   return true;
@@ -114,8 +119,10 @@ bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a,
     out->peak_slot = -1;
   out->host_limited = !o->drops && o->host_bytes < largest;
   out->host_grains = flow_grains_up (&out->link, o->host_bytes);
-  if (!flow_chains (g, o, a, out, err) || !slot_sums (out, a, err) || !needs_are_met (out, err))
+  if (!flow_find_seams (out, o, a, err) || !flow_chains (g, o, a, out, err) ||
+      !slot_sums (out, a, err) || !flow_sum_seams (out, a, err) || !needs_are_met (out, err))
     return false;
+  assert (!out->seams.any || (out->n_classes == 1 && !out->host_limited && out->peak_slot < 0));
   flow_builder b = { .f = out, .o = o };
   number_links (out);
   return flow_add_rows (&b, a, err) && flow_add_columns (&b, a, err) &&

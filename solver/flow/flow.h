@@ -125,6 +125,25 @@ typedef struct flow_options {
   int32_t peak;
 } flow_options;
 
+/* Slots that meet inside a run of loose ops, at a seam, which a chain may cross: rows of what such
+   a chain leaves to its further parts, and of what these cost (docs/proof.md). Of a chain in n
+   parts the lesser of n - 1 and SEAM_PARTS counts, in 2^SEAM_BITS. */
+enum { SEAM_BITS = GRAIN_BITS, SEAM_PARTS = 2 };
+typedef struct flow_seams {
+  bool any;
+  uint8_t *at;    /* per slot, and one behind the last: it begins at a seam */
+  int32_t *first; /* per slot: the first of its run */
+  /* per slot, in grains: what is due in it; and if it begins at a seam, the sums over the slots of
+     its run before it, of that and of the time to work */
+  int64_t *due, *work_due, *before_due, *before_work_due, *before_out, *before_in;
+  int64_t section; /* grains of a further part of one op */
+  /* per seam, for the slots of the run before it, the last one first: half of what may be cut,
+     was used last in that slot and lives across the seam */
+  int64_t *half;
+  int32_t *half_from; /* per slot */
+  int32_t n_half;
+} flow_seams;
+
 typedef struct flow {
   const gaps *source;
   const slots *slots;
@@ -142,6 +161,7 @@ typedef struct flow {
   flow_need *needs;
   flow_run *runs; /* in order of ops */
   int32_t n_needs, n_runs, n_shares;
+  flow_seams seams;
   int64_t *work_open, *work_released; /* per slot: grains of runs */
   int64_t
       slack_ns; /* time that the parts of cut ops that run again may save by rounding, at most */
@@ -189,6 +209,14 @@ int64_t flow_need_of (const flow *f, int32_t slot, int64_t room_bytes);
 
 /* Which gaps can be dropped and what they need: flow_chains asks before it merges. */
 bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) MUST_CHECK;
+
+/* Which slots begin at seams, before anything is summed up; then the sums. */
+bool flow_find_seams (flow *f, const flow_options *o, arena *a, error *err) MUST_CHECK;
+bool flow_sum_seams (flow *f, arena *a, error *err) MUST_CHECK;
+
+static inline bool flow_ends_at_seam (const flow *f, int32_t slot) {
+  return f->seams.at[slot + 1];
+}
 
 /* The link's figures and the grain, of which neither the largest amount nor the step has more than
    2^GRAIN_BITS. */

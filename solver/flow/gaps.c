@@ -138,24 +138,46 @@ static bool spread_unused (gaps *g, arena *a, error *err) {
   return true;
 }
 
+static int32_t spanned (const gap *at, const int32_t *over, int32_t n) {
+  return at->before > at->after ? over[at->before] - over[at->after + 1]
+                                : over[n] - over[at->after + 1] + over[at->before];
+}
+
+/* The same of places just before ops: that before the gap's own end is one. */
+static int32_t spanned_places (const gap *at, const int32_t *over, int32_t n) {
+  return at->before > at->after ? over[at->before + 1] - over[at->after + 1]
+                                : over[n] - over[at->after + 1] + over[at->before + 1];
+}
+
 /* A copy made in a gap serves later ones along the clean links, which may run in a circle: so the
    links are walked back twice. */
-static void mark_useful (gaps *g, int32_t *over) {
+static void mark_useful (gaps *g, int32_t *over, int32_t *across) {
   int32_t n = g->n_ops;
-  over[0] = 0;
-  for (int32_t k = 0; k < n; k++)
+  over[0] = across[0] = 0;
+  for (int32_t k = 0; k < n; k++) {
     over[k + 1] = over[k] + (g->base_bytes[k] - g->unused_bytes > g->room_bytes);
+    across[k + 1] = across[k] + gaps_over_across (g, k);
+  }
   for (int32_t i = 0; i < g->count; i++) {
     gap *at = &g->at[i];
-    int32_t inside = at->before > at->after ? over[at->before] - over[at->after + 1]
-                                            : over[n] - over[at->after + 1] + over[at->before];
-    at->tight = at->useful = inside > 0;
+    at->tight = at->useful = spanned (at, over, n) > 0 || spanned_places (at, across, n) > 0;
   }
   for (int32_t u = 0; u < g->units->count; u++)
     for (int round = 0; round < 2; round++)
       for (int32_t i = g->of_unit[u + 1] - 1; i >= g->of_unit[u]; i--)
         if (g->at[i].useful && g->at[i].clean != NO_GAP)
           g->at[g->at[i].clean].useful = true;
+}
+
+static bool mark_all (gaps *g, arena *a, error *err) {
+  arena_mark here = arena_here (a);
+  int32_t *over = NEW (a, (int64_t)g->n_ops + 1, int32_t, err);
+  int32_t *across = NEW (a, (int64_t)g->n_ops + 1, int32_t, err);
+  if (!over || !across)
+    return false;
+  mark_useful (g, over, across);
+  arena_back (a, here);
+  return true;
 }
 
 static void extremes (gaps *g) {
@@ -213,12 +235,47 @@ bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
   sum_up (out->slack_bytes, n);
   extremes (out);
   arena_mark here = arena_here (a);
-  int32_t *over = NEW (a, (int64_t)n + 1, int32_t, err);
-  if (!over || (out->unused_bytes && !spread_unused (out, a, err)))
+  if (out->unused_bytes && !spread_unused (out, a, err))
     return false;
-  mark_useful (out, over);
   arena_back (a, here);
-  return true;
+  return mark_all (out, a, err);
+}
+
+/* Of the places [first, end) between ops of one run, that across which most lives. */
+static void mark_seam (gaps *g, int32_t first, int32_t end) {
+  int32_t most = first;
+  for (int32_t k = first; k < end; k++)
+    if (g->across_bytes[k] > g->across_bytes[most])
+      most = k;
+  if (first < end)
+    g->seam[most] = 1;
+}
+
+bool gaps_add_seams (gaps *g, int32_t seams, arena *a, error *err) {
+  assert (g->loosened && seams > 0);
+  int32_t n = g->n_ops;
+  const units *u = g->units;
+  const uint8_t *loose = g->loosened->loose;
+  g->seam = NEW (a, n, uint8_t, err);
+  g->across_bytes = NEW (a, n, int64_t, err);
+  if (!g->seam || !g->across_bytes)
+    return false;
+  for (int32_t i = 0; i < u->count; i++)
+    if (u->at[i].bytes && u->at[i].persistent)
+      cover_ops (g->across_bytes, n, 0, n, gaps_room (g, i));
+    else if (u->at[i].bytes && u->at[i].first != NO_OP)
+      cover_ops (g->across_bytes, n, u->at[i].first + 1, u->at[i].last + 1, gaps_room (g, i));
+  sum_up (g->across_bytes, n);
+  for (int32_t first = 0, end; first < n; first = end) {
+    for (end = first + 1; end < n && loose_follows (loose, end);)
+      end++;
+    g->across_bytes[first] = 0;
+    int32_t places = end - first - 1, count = places < seams ? places : seams;
+    for (int32_t i = 0; i < count; i++)
+      mark_seam (g, first + 1 + (int32_t)((int64_t)places * i / count),
+                 first + 1 + (int32_t)((int64_t)places * (i + 1) / count));
+  }
+  return mark_all (g, a, err);
 }
 
 bool gaps_too_small (const gaps *g, int64_t budget_bytes, error *err) {

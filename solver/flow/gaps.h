@@ -35,12 +35,14 @@ typedef struct gaps {
   int64_t granule_bytes;
   int64_t *base_bytes;    /* per op: resident if nothing leaves, without the pool */
   int64_t *movable_bytes; /* per op: of these, what no use keeps there */
-  int64_t *slack_bytes; /* per op: of these, what fills no granule and so never crosses the link */
-  int64_t unused_bytes; /* part of base at every op: units that no op touches */
-  int64_t pool_bytes;   /* rounded up to granules */
-  int64_t room_bytes;   /* bytes that the budget leaves for everything but the pool */
-  int64_t floor_bytes;  /* the smallest budget for which memory alone allows a plan */
-  int64_t peak_bytes;   /* the budget for which nothing has to move */
+  int64_t *slack_bytes;  /* per op: of these, what fills no granule and so never crosses the link */
+  uint8_t *seam;         /* per op, or NULL: a slot begins here, inside a run of loose ops */
+  int64_t *across_bytes; /* with seams, before op k inside such a run: what lives on both sides */
+  int64_t unused_bytes;  /* part of base at every op: units that no op touches */
+  int64_t pool_bytes;    /* rounded up to granules */
+  int64_t room_bytes;    /* bytes that the budget leaves for everything but the pool */
+  int64_t floor_bytes;   /* the smallest budget for which memory alone allows a plan */
+  int64_t peak_bytes;    /* the budget for which nothing has to move */
   int32_t floor_op, peak_op;
 } gaps;
 
@@ -52,6 +54,15 @@ bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena
    use there begins or ends may do so anywhere in the run. */
 bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
                        int64_t budget_bytes, arena *a, gaps *out, error *err) MUST_CHECK;
+
+/* Marks up to so many seams in each run of loose ops, where most lives on both sides. What spans a
+   place over the budget between two of them then counts as tight too. */
+bool gaps_add_seams (gaps *g, int32_t seams, arena *a, error *err) MUST_CHECK;
+
+/* Over the budget just before op k, inside a run of loose ops. */
+static inline bool gaps_over_across (const gaps *g, int32_t k) {
+  return g->across_bytes && g->across_bytes[k] - g->unused_bytes > g->room_bytes;
+}
 
 static inline bool gaps_is_loose (const gaps *g, int32_t op) {
   return g->loosened && g->loosened->loose[op];

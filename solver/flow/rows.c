@@ -25,13 +25,43 @@ static void add_row (flow_builder *b, flow_row_kind kind, int32_t at, int sense,
 }
 
 static bool is_exact (const flow *f, int32_t slot) {
-  return f->need[slot] > 0;
+  return f->need[slot] > 0 && !flow_ends_at_seam (f, slot);
+}
+
+/* Of a slot that meets another at a seam, or both its neighbours. */
+static void seam_rows (flow_builder *b, int32_t j) {
+  flow *f = b->f;
+  const flow_seams *s = &f->seams;
+  if (flow_ends_at_seam (f, j) && f->need[j] > 0)
+    add_row (b, ROW_need, j, 1, f->need[j]);
+  if (flow_ends_at_seam (f, j) && s->first[j] == j)
+    add_row (b, ROW_cuts, j, 1, 0);
+  if (flow_ends_at_seam (f, j) && s->at[j]) {
+    add_row (b, ROW_inner_first, j, -1, 0);
+    add_row (b, ROW_inner_end, j, -1, 0);
+  }
+  if (!s->at[j])
+    return;
+  if (flow_swaps (f)) {
+    add_row (b, ROW_carry_out, j, -1, 0);
+    add_row (b, ROW_owed, j, -1, 0);
+    if (!f->link.one_row)
+      add_row (b, ROW_carry_in, j, -1, 0);
+  }
+  if (f->drops)
+    add_row (b, ROW_owed_work, j, -1, 0);
+  for (int32_t i = s->first[j]; i + 1 < j && f->need[j - 1] > 0; i++) {
+    int32_t reach = s->half_from[j] + j - 1 - i;
+    add_row (b, ROW_reach_inner, reach, -1, 0);
+    if (i + 2 < j)
+      add_row (b, ROW_reach_next, reach, -1, 0);
+  }
 }
 
 static void slot_rows (flow_builder *b, int32_t j) {
   flow *f = b->f;
   const flow_link *l = &f->link;
-  bool many = f->n_classes > 1;
+  bool many = f->n_classes > 1 || f->seams.at[j] || flow_ends_at_seam (f, j);
   for (int c = 0; c < f->n_classes; c++) {
     int32_t at = j * f->n_classes + c;
     if (flow_swaps (f))
@@ -58,7 +88,8 @@ static void slot_rows (flow_builder *b, int32_t j) {
     add_row (b, ROW_made, j, 0, 0);
     add_row (b, ROW_remake, j, -1, 0);
   }
-  if (many && f->need[j] > 0) {
+  seam_rows (b, j);
+  if (f->n_classes > 1 && f->need[j] > 0) {
     add_row (b, ROW_need_first, j, 1, f->need[j]);
     add_row (b, ROW_need, j, 1, f->need[j]);
   }
@@ -96,15 +127,17 @@ static bool row_room (flow_builder *b, arena *a, error *err) {
   flow *f = b->f;
   int64_t cells = (int64_t)f->n_slots * f->n_classes;
   b->row_room =
-      cells * 5 + (int64_t)f->n_slots * 10 + f->n_classes + (int64_t)f->n_links * 3 + f->n_shares;
+      cells * 5 + (int64_t)f->n_slots * 18 + f->n_classes + (int64_t)f->n_links * 3 + f->n_shares;
+  b->row_room += 2 * (int64_t)f->seams.n_half;
   if (b->row_room > INT32_MAX / 4)
     return error_set (err, ERR_limit, "the flow program of %d slots is too large", f->n_slots);
   for (int k = 0; k < ROW_KINDS; k++) {
-    int64_t n = k == ROW_share     ? f->n_shares + 1
-                : k >= ROW_clean   ? (int64_t)f->n_links + 1
-                : k == ROW_cycle   ? f->n_classes
-                : row_per_class[k] ? cells
-                                   : f->n_slots;
+    int64_t n = k == ROW_share                                ? f->n_shares + 1
+                : k >= ROW_clean                              ? (int64_t)f->n_links + 1
+                : k == ROW_reach_inner || k == ROW_reach_next ? (int64_t)f->seams.n_half + 1
+                : k == ROW_cycle                              ? f->n_classes
+                : row_per_class[k]                            ? cells
+                                                              : f->n_slots;
     f->row[k] = NEW (a, n, int32_t, err);
     if (!f->row[k])
       return false;

@@ -28,15 +28,15 @@ bool slots_from (const int32_t *first, int32_t count, int32_t n_ops, arena *a, s
   return true;
 }
 
-/* Slots begin where a mark stands, unless that is inside a loose run. */
-static bool from_marks (const bool *begins, const uint8_t *loose, int32_t n, arena *a, slots *out,
-                        error *err) {
-  int32_t count = 0;
+/* Slots begin where a mark stands, inside a loose run only at a seam, and at each seam. */
+static bool from_marks (const bool *begins, const gaps *g, arena *a, slots *out, error *err) {
+  int32_t count = 0, n = g->n_ops;
+  const uint8_t *loose = g->loosened ? g->loosened->loose : NULL;
   int32_t *first = NEW (a, n, int32_t, err);
   if (!first)
     return false;
   for (int32_t k = 0; k < n; k++)
-    if (k == 0 || (begins[k] && !loose_follows (loose, k)))
+    if (k == 0 || (g->seam && g->seam[k]) || (begins[k] && !loose_follows (loose, k)))
       first[count++] = k;
   if (!slots_from (first, count, n, a, out, err))
     return false;
@@ -81,7 +81,7 @@ bool slots_each (const gaps *g, arena *a, slots *out, error *err) {
   if (!begins)
     return false;
   memset (begins, true, (size_t)g->n_ops);
-  return from_marks (begins, loose_of (g), g->n_ops, a, out, err);
+  return from_marks (begins, g, a, out, err);
 }
 
 static int by_size (const void *x, const void *y) {
@@ -138,7 +138,7 @@ bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, int64_t ste
     block = now;
     first = k + 1;
   }
-  return from_marks (begins, loose_of (g), n, a, out, err);
+  return from_marks (begins, g, a, out, err);
 }
 
 typedef struct candidate {
@@ -191,5 +191,5 @@ bool slots_split (const gaps *g, const slots *from, const double *score, int32_t
   qsort (list, (size_t)n, sizeof *list, by_score);
   for (int32_t i = 0; i < n && i < splits; i++)
     split_one (g, from->first[list[i].slot], from->first[list[i].slot + 1], begins);
-  return from_marks (begins, loose_of (g), g->n_ops, a, out, err);
+  return from_marks (begins, g, a, out, err);
 }

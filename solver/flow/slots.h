@@ -10,7 +10,7 @@ typedef struct slots {
   int32_t count;
   int32_t *first;       /* count + 1: slot j is the ops [first[j], first[j + 1]) */
   int32_t *of_op;       /* per op its slot */
-  const uint8_t *loose; /* per op, or NULL; no slot begins inside a run of loose ops */
+  const uint8_t *loose; /* per op, or NULL; inside a run of loose ops slots begin at seams alone */
 } slots;
 
 /* One op, one slot. */

@@ -14,8 +14,9 @@ bool again_begin (again *g, link_rates rates, arena *a, error *err) {
   g->free_bytes = NEW (a, p->slots, int64_t, err);
   g->open = NEW (a, p->slots, __int128, err);
   g->released = NEW (a, p->slots, __int128, err);
+  g->due = NEW (a, p->slots, __int128, err);
   g->list = NEW (a, (int64_t)t->n_ops + MOST_CHARGED, int32_t, err);
-  if (!g->ops || !g->free_bytes || !g->open || !g->released || !g->list)
+  if (!g->ops || !g->free_bytes || !g->open || !g->released || !g->due || !g->list)
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
     /* a part that runs again, if it is not the first, has no idle time before it */
@@ -165,7 +166,8 @@ bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due,
 static void open_work (again *g, int32_t from, int32_t end, __int128 grains) {
   g->overflow |= __builtin_add_overflow (g->released[from], grains, &g->released[from]) ||
                  __builtin_add_overflow (g->open[from], grains, &g->open[from]) ||
-                 __builtin_sub_overflow (g->open[end], grains, &g->open[end]);
+                 __builtin_sub_overflow (g->open[end], grains, &g->open[end]) ||
+                 __builtin_add_overflow (g->due[end], grains, &g->due[end]);
 }
 
 bool again_number (again *g, error *err) {

@@ -26,7 +26,8 @@ typedef struct again {
   int64_t saved_ns; /* out: what parts that run again may save by rounding, at most */
   int32_t peak;     /* slot of the proof's peak, or -1 */
   again_op *ops;    /* per op two: what is made up to the peak, and what is made behind it */
-  __int128 *open, *released; /* per slot: work that may be done again, in grains */
+  /* per slot, in grains: work that may be done again, and what is due in it */
+  __int128 *open, *released, *due;
   int64_t *free_bytes;   /* per slot: what may be away there and is made again before the peak */
   int32_t *list, listed; /* of the walk: ops that one drop is charged with */
   bool overflow;

@@ -13,7 +13,7 @@ static void take (prover *v, wide price, wide amount) {
 
 /* Grains that an engine carries in a time, rounded up. Times and rates are below 2^54 each, so the
    product is below 2^128. */
-static wide carried (const prover *v, int64_t ns, int64_t rate) {
+wide prover_carried (const prover *v, int64_t ns, int64_t rate) {
   unsigned __int128 x = (unsigned __int128)ns * (unsigned __int128)rate, e9 = 1000000000;
   if (v->proof.shift < 0)
     e9 <<= -v->proof.shift;
@@ -29,6 +29,7 @@ static void count_pause (prover *v, const pause *q, int class, wide room, int aw
   int32_t S = v->proof.slots, due = pause_due_slot (v, q);
   wide *open = v->open + (int64_t) class * S;
   int32_t release = v->slot_of[q->release];
+  prover_add (v, &v->seams.due[due], room);
   prover_add (v, &v->released[(int64_t) class * S + release], room);
   if (pause_due_first (v, q))
     prover_add (v, &v->due_first[(int64_t) class * S + due], room);
@@ -105,7 +106,7 @@ static void sum_units (prover *v, pause *q) {
 }
 
 /* A column between low and high. */
-static void column (prover *v, wide price, wide low, wide high) {
+void prover_column (prover *v, wide price, wide low, wide high) {
   if (high > 0)
     take (v, price, price < 0 ? high : low);
 }
@@ -130,31 +131,35 @@ static void sum_class (prover *v, int32_t j, int c, wide need, const slot_times 
   int64_t at = (int64_t)c * S + j, then = (int64_t)c * S + next;
   wide open = v->open[at], room = v->open[(int64_t)c * S + last];
   prover_add (v, &room, v->released[at]);
+  prover_add (v, &room, v->seams.before_due[j]);
+  prover_add (v, &open, v->seams.before_due[j + 1]);
   wide end = j + 1 == S ? p->cycle[c] : 0;
   wide P = p->pending[at], H1 = prover_host_first (v, c, j), H = p->host[at],
-       E1 = p->early_first[at], E = p->early[at], so = p->stall_out[j], si = p->stall_in[j],
-       wo = p->work_out[j], wi = p->work_in[j];
+       E1 = prover_early_first (v, c, j), E = p->early[at], so = p->stall_out[j],
+       si = p->stall_in[j], wo = p->work_out[j], wi = p->work_in[j];
   int64_t out = v->weight_out[c], in = v->weight_in[c];
-  wide low = p->classes == 1 ? need : 0;
+  wide low = p->classes == 1 && !prover_ends_at_seam (v, j) ? need : 0;
   bool swaps = p->drops != PROOF_DROPS_only;
-  column (v, (P - p->pending[then] - end) * PROVE_ONE, 0, swaps ? open : 0);
-  column (v,
-          (H - prover_host_first (v, c, next) - end - p->need[j]) * PROVE_ONE -
-              (wide)p->host_limit[j] * v->weight_host[c],
-          low, open);
-  column (v, (E - p->early_first[then] - end) * PROVE_ONE, 0, swaps ? open : 0);
+  prover_column (v, (P - p->pending[then] - end) * PROVE_ONE, 0, swaps ? open : 0);
+  prover_column (v,
+                 (H - prover_host_first (v, c, next) - end - p->need[j]) * PROVE_ONE -
+                     (wide)p->host_limit[j] * v->weight_host[c],
+                 low, open);
+  prover_column (v, (E - prover_early_first (v, c, next) - end) * PROVE_ONE, 0, swaps ? open : 0);
   if (!prover_is_run (v, j))
-    column (v, (H1 - H - p->need_first[j]) * PROVE_ONE, low, open);
-  column (v, (E1 - E) * PROVE_ONE, 0, swaps ? room - v->due_first[at] : 0);
+    prover_column (v, (H1 - H - p->need_first[j]) * PROVE_ONE, low, open);
+  prover_column (v, (E1 - E) * PROVE_ONE, 0, swaps ? room - v->due_first[at] : 0);
   if (room <= 0 || !swaps)
     return;
   int64_t cross_out = scaled (v->out_in_in, out), cross_in = scaled (v->in_in_out, in);
-  column (v, (P - H1) * PROVE_ONE - so * out - si * cross_out, 0, room);
-  column (v, (H1 - E1) * PROVE_ONE - si * in - so * cross_in, 0, room);
-  column (v, (P - H) * PROVE_ONE - wo * out - wi * cross_out, 0, fits (time->work_out, out, room));
-  column (v, (H - E) * PROVE_ONE - wi * in - wo * cross_in, 0, fits (time->work_in, in, room));
+  prover_column (v, (P - H1) * PROVE_ONE - so * out - si * cross_out, 0, room);
+  prover_column (v, (H1 - E1) * PROVE_ONE - si * in - so * cross_in, 0, room);
+  prover_column (v, (P - H) * PROVE_ONE - wo * out - wi * cross_out, 0,
+                 fits (time->work_out + v->seams.before_out[j], out, room));
+  prover_column (v, (H - E) * PROVE_ONE - wi * in - wo * cross_in, 0,
+                 fits (time->work_in + v->seams.before_in[j], in, room));
   if (v->limited)
-    column (v, (E - P) * PROVE_ONE, 0, room);
+    prover_column (v, (E - P) * PROVE_ONE, 0, room);
 }
 
 static bool sum_slots (prover *v, error *err) {
@@ -162,18 +167,16 @@ static bool sum_slots (prover *v, error *err) {
   for (int32_t j = 0; j < p->slots; j++) {
     int32_t first = p->first[j];
     const op *o = &v->t->ops[first];
-    int64_t work_ns = o->ns;
-    for (int32_t k = first + 1; k < p->first[j + 1]; k++)
-      work_ns += v->t->ops[k].ns + v->t->ops[k].gap_ns;
-    slot_times time = { carried (v, o->gap_ns, v->rates.out_alone),
-                        carried (v, o->gap_ns, v->rates.in_alone),
-                        carried (v, work_ns, v->rates.out_alone),
-                        carried (v, work_ns, v->rates.in_alone) };
+    slot_times time = { prover_carried (v, o->gap_ns, v->rates.out_alone),
+                        prover_carried (v, o->gap_ns, v->rates.in_alone), v->work_out[j],
+                        v->work_in[j] };
     int64_t over = v->excess[first];
     v->overflow |= p->drops && __builtin_sub_overflow (over, v->again.free_bytes[j], &over);
-    wide need = prover_is_run (v, j) || over < 0 ? 0 : prover_down (v, over);
+    bool seam = prover_ends_at_seam (v, j);
+    over = seam ? v->seams.excess[p->first[j + 1]] : prover_is_run (v, j) ? 0 : over;
+    wide need = over < 0 ? 0 : prover_down (v, over);
     wide paid = (wide)p->stall_out[j] * PROVE_ONE + (wide)p->stall_in[j] * v->ratio +
-                (wide)p->remake[j] * PROVE_ONE;
+                (wide)p->remake[j] * PROVE_ONE - (wide)prover_cuts (v, j) * PROVE_ONE;
     if (-paid > (wide)1 << VALUE_BITS)
       return error_set (err, ERR_infeasible, "the proof pays more than 1 for a stall before op %d",
                         first);
@@ -181,7 +184,7 @@ static bool sum_slots (prover *v, error *err) {
     take (v, (wide)p->stall_in[j] * PROVE_ONE, time.idle_in);
     take (v, (wide)p->work_out[j] * PROVE_ONE, time.work_out);
     take (v, (wide)p->work_in[j] * PROVE_ONE, time.work_in);
-    take (v, ((wide)p->need_first[j] + p->need[j]) * PROVE_ONE, need);
+    take (v, ((wide)(seam ? 0 : p->need_first[j]) + p->need[j]) * PROVE_ONE, need);
     take (v, (wide)p->host_limit[j] * PROVE_ONE, prover_up (v, v->p->host_bytes));
     for (int c = 0; c < p->classes; c++)
       sum_class (v, j, c, need, &time);
@@ -197,12 +200,17 @@ static void sum_work (prover *v) {
   for (int32_t j = 0; j < p->slots; j++) {
     wide room = open;
     prover_add (v, &room, g->released[j]);
+    prover_add (v, &room, v->seams.before_work[j]);
     prover_add (v, &open, g->open[j]);
+    wide level = open;
+    prover_add (v, &level, v->seams.before_work[j + 1]);
     wide ready = j + 1 < p->slots ? p->ready[j + 1] : 0;
     wide made = j + 1 < p->slots ? p->made[j + 1] : 0;
-    column (v, ((wide)p->ready[j] - p->made[j] - p->remake[j]) * PROVE_ONE, 0, room);
-    column (v, (p->ready[j] - ready) * PROVE_ONE, 0, open);
-    column (v, (p->made[j] - made) * PROVE_ONE, 0, open);
+    prover_column (v,
+                   ((wide)p->ready[j] - p->made[j] - p->remake[j] + prover_cuts (v, j)) * PROVE_ONE,
+                   0, room);
+    prover_column (v, (p->ready[j] - ready) * PROVE_ONE, 0, level);
+    prover_column (v, (p->made[j] - made) * PROVE_ONE, 0, level);
   }
   for (int32_t k = 0; k < 2 * v->t->n_ops; k++) {
     const again_op *o = &g->ops[k];
@@ -211,8 +219,22 @@ static void sum_work (prover *v) {
     wide price = (wide)p->made[o->end_slot] - p->ready[o->first_slot];
     for (int32_t i = 0; i < o->tensors; i++)
       price -= p->shares[o->first_row + i];
-    column (v, price * PROVE_ONE, 0, (wide)o->grains * o->most);
+    prover_column (v, price * PROVE_ONE, 0, (wide)o->grains * o->most);
   }
+}
+
+static bool set_times (prover *v, error *err) {
+  v->work_out = NEW (v->a, v->proof.slots, wide, err);
+  v->work_in = NEW (v->a, v->proof.slots, wide, err);
+  for (int32_t j = 0; v->work_out && v->work_in && j < v->proof.slots; j++) {
+    int32_t first = v->proof.first[j];
+    int64_t ns = v->t->ops[first].ns;
+    for (int32_t k = first + 1; k < v->proof.first[j + 1]; k++)
+      ns += v->t->ops[k].ns + v->t->ops[k].gap_ns;
+    v->work_out[j] = prover_carried (v, ns, v->rates.out_alone);
+    v->work_in[j] = prover_carried (v, ns, v->rates.in_alone);
+  }
+  return v->work_out && v->work_in;
 }
 
 bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
@@ -222,13 +244,17 @@ bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
   if (!q || !v->slot_of)
     return false;
   for (int32_t j = 0; j < v->proof.slots; j++) {
-    if (loose_follows (v->loose, v->proof.first[j]))
+    if (loose_follows (v->loose, v->proof.first[j]) && !v->proof.seams)
       return error_set (err, ERR_input, "slot %d begins between ops that may change their order",
                         j);
     v->limited |= v->proof.host_limit[j] != 0;
     for (int32_t k = v->proof.first[j]; k < v->proof.first[j + 1]; k++)
       v->slot_of[k] = j;
   }
+  if (v->limited && v->proof.seams)
+    return error_set (err, ERR_input, "a proof with seams cannot lean on the host's limit");
+  if (!set_times (v, err) || !seams_begin (v, err))
+    return false;
   again *g = &v->again;
   *g = (again){ .t = v->t, .u = &v->u, .p = &v->proof, .loose = v->loose };
   g->section_ns = v->p->device.section_ns;
@@ -238,11 +264,13 @@ bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
   if (v->proof.drops && !again_begin (g, v->rates, v->a, err))
     return false;
   if (!count_units (v, q, err) || (v->proof.drops && !again_number (&v->again, err)) ||
-      !sum_slots (v, err))
+      !seams_sum (v, err) || !sum_slots (v, err))
     return false;
   sum_units (v, q);
+  seams_sum_work (v);
   if (v->proof.drops)
     sum_work (v);
+  seams_price (v);
   if (v->overflow || g->overflow)
     return error_set (err, ERR_input, "the proof's figures do not fit in 128 bits");
   *stall_ns = 0;

@@ -86,6 +86,10 @@ int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle) {
     to[i].linked = !begins && !uses[from].writes;
     to[i].tight =
         b > a ? v->tight[b] > v->tight[a + 1] : v->tight[n] - v->tight[a + 1] + v->tight[b] > 0;
+    const int32_t *place = v->seams.tight;
+    if (place) /* the place before its own end is one that it spans */
+      to[i].tight |=
+          b > a ? place[b + 1] > place[a + 1] : place[n] - place[a + 1] + place[b + 1] > 0;
   }
   bool kept = v->proof.drops && count > 0 && again_ends_life (v->t, &v->u, unit, count - 1);
   if (kept)

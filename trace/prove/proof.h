@@ -32,6 +32,10 @@ typedef struct proof {
   uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */
   int64_t *ready, *made, *remake, *shares;
   int32_t n_shares;
+  bool seams; /* slots may meet inside a run of loose ops */
+  int64_t *cuts, *inner_first, *inner_end, *carry_out, *carry_in, *owed, *owed_work; /* per slot */
+  int64_t *reach_inner, *reach_next; /* per seam and slot of its run before it */
+  int32_t n_reach;
 } proof;
 
 /* The ops of the traces that a proof may speak of. */

@@ -32,6 +32,18 @@ typedef struct prover {
   int64_t weight_out[PROOF_CLASSES], weight_in[PROOF_CLASSES], weight_host[PROOF_CLASSES];
   wide *open, *released, *due_first; /* c * slots + j */
   again again;
+  struct prover_seams {
+    uint8_t *at;     /* per slot and one behind the last: it begins at a seam */
+    int32_t *first;  /* per slot: the first of its run */
+    int64_t *excess; /* per op: what lives across the place before it, over what there is */
+    int32_t *tight;  /* places over memory before the first k ops */
+    wide *due;       /* per slot */
+    wide *before_due, *before_work, *before_out, *before_in; /* per slot and one behind the last */
+    wide *half; /* per seam, for the slots of the run before it, the last one first */
+    int32_t *half_from;
+    wide section; /* of a further part */
+  } seams;
+  wide *work_out, *work_in; /* per slot */
   wide value;
   bool overflow;
 } prover;
@@ -80,6 +92,23 @@ static inline bool prover_is_run (const prover *v, int32_t j) {
   return v->proof.first[j + 1] - first > 1 || (v->loose && v->loose[first]);
 }
 
+static inline bool prover_ends_at_seam (const prover *v, int32_t j) {
+  return v->seams.at[j + 1];
+}
+
+/* The dual of what is cut in the run of slot j. */
+static inline int64_t prover_cuts (const prover *v, int32_t j) {
+  int32_t first = v->seams.first[j];
+  return v->seams.at[first + 1] ? v->proof.cuts[first] : 0;
+}
+
+/* Nothing is due at the first op of a slot that begins with a loose one. */
+static inline int64_t prover_early_first (const prover *v, int c, int32_t j) {
+  bool loose = v->loose && v->loose[v->proof.first[j]];
+  const int64_t *row = loose ? v->proof.early : v->proof.early_first;
+  return row[(int64_t)c * v->proof.slots + j];
+}
+
 /* A run has no level between its stall and its compute. */
 static inline int64_t prover_host_first (const prover *v, int c, int32_t j) {
   const int64_t *row = prover_is_run (v, j) ? v->proof.host : v->proof.host_first;
@@ -113,6 +142,20 @@ void price_drops (prover *v, int32_t unit, pause *q, int32_t count);
 /* The least price of one grain of a unit over the step: it stays, leaves by a copy, or leaves clean
    where the host holds what it held. */
 wide price_least (prover *v, const pause *q, int32_t count, bool circle, int class);
+
+/* Grains that an engine carries in a time, rounded up. */
+wide prover_carried (const prover *v, int64_t ns, int64_t rate);
+/* A column between low and high. */
+void prover_column (prover *v, wide price, wide low, wide high);
+
+/* Which slots meet at seams, and what is over memory there; before the pauses are looked at. */
+bool seams_begin (prover *v, error *err) MUST_CHECK;
+/* What slots of a run before a seam leave to those behind it; of runs again only once again_price
+   has opened them all. */
+bool seams_sum (prover *v, error *err) MUST_CHECK;
+void seams_sum_work (prover *v);
+/* The columns of chains over seams. */
+void seams_price (prover *v);
 
 /* The stall that the duals of a flow program show. */
 bool prove_flow (prover *v, int64_t *stall_ns, error *err) MUST_CHECK;

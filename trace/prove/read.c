@@ -7,12 +7,14 @@
 
 #define MOST_DUAL ((int64_t)1 << 40)
 
-static const char *const keys[] = { "again",      "any_units",   "classes", "cycle",    "drops",
-                                    "early",      "early_first", "format",  "fresh",    "host",
-                                    "host_first", "host_limit",  "kind",    "made",     "need",
-                                    "need_first", "op",          "peak",    "pending",  "ready",
-                                    "remake",     "sections",    "shares",  "shift",    "slots",
-                                    "stall_in",   "stall_out",   "work_in", "work_out", NULL };
+static const char *const keys[] = {
+  "again",      "any_units", "carry_in",    "carry_out", "classes", "cuts",        "cycle",
+  "drops",      "early",     "early_first", "format",    "fresh",   "host",        "host_first",
+  "host_limit", "inner_end", "inner_first", "kind",      "made",    "need",        "need_first",
+  "op",         "owed",      "owed_work",   "peak",      "pending", "reach_inner", "reach_next",
+  "ready",      "remake",    "sections",    "shares",    "shift",   "slots",       "stall_in",
+  "stall_out",  "work_in",   "work_out",    NULL
+};
 
 /* A list of exactly n ints. */
 static bool get_list (const json *j, size_t count, int64_t low, int64_t high, int64_t *out,
@@ -124,6 +126,42 @@ static bool get_drops (const json *root, int32_t n_ops, arena *a, proof *p, erro
   return true;
 }
 
+static bool get_reach (const json *root, const char *key, arena *a, int64_t **out, int32_t *count,
+                       error *err) {
+  json list;
+  if (!json_need (root, key, &list, err) || !json_want_array (&list, err))
+    return false;
+  size_t n = json_count (&list);
+  if (n > INT32_MAX / 4)
+    return json_error (&list, err, "%zu figures", n);
+  *count = (int32_t)n;
+  *out = NEW (a, (int64_t)n, int64_t, err);
+  return *out && get_list (&list, n, -MOST_DUAL, 0, *out, err);
+}
+
+/* The duals of chains over seams, where the proof has any. */
+static bool get_seams (const json *root, arena *a, proof *p, error *err) {
+  const series all[] = { { "cuts", &p->cuts, false, 0, MOST_DUAL },
+                         { "inner_first", &p->inner_first, false, -MOST_DUAL, 0 },
+                         { "inner_end", &p->inner_end, false, -MOST_DUAL, 0 },
+                         { "carry_out", &p->carry_out, false, -MOST_DUAL, 0 },
+                         { "carry_in", &p->carry_in, false, -MOST_DUAL, 0 },
+                         { "owed", &p->owed, false, -MOST_DUAL, 0 },
+                         { "owed_work", &p->owed_work, false, -MOST_DUAL, 0 } };
+  json cuts = json_member (root, "cuts");
+  int32_t next;
+  p->seams = !json_is_absent (&cuts);
+  for (size_t i = 0; p->seams && i < sizeof all / sizeof *all; i++)
+    if (!get_series (root, &all[i], p, a, err))
+      return false;
+  if (p->seams && (!get_reach (root, "reach_inner", a, &p->reach_inner, &p->n_reach, err) ||
+                   !get_reach (root, "reach_next", a, &p->reach_next, &next, err)))
+    return false;
+  if (p->seams && next != p->n_reach)
+    return json_error (root, err, "reach_inner and reach_next differ in length");
+  return true;
+}
+
 static bool get_flow (const json *root, int32_t n_ops, arena *a, proof *p, error *err) {
   const int64_t most = MOST_DUAL;
   const series all[] = { { "pending", &p->pending, true, -most, most },
@@ -150,6 +188,10 @@ static bool get_flow (const json *root, int32_t n_ops, arena *a, proof *p, error
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (!get_series (root, &all[i], p, a, err))
       return false;
+  if (!get_seams (root, a, p, err))
+    return false;
+  if (p->seams && (!p->sections || p->classes != 1 || p->peak != NO_OP))
+    return json_error (root, err, "seams are of every cut, one class, and no peak");
   if (!p->drops)
     return (p->remake = NEW (a, p->slots, int64_t, err));
   for (size_t i = 0; i < sizeof drops / sizeof *drops; i++)
