@@ -214,7 +214,7 @@ bool repeat_make_room (shim *s, repeat *r) {
   bool good = (r->n_small == 0 || repeat_is_alone (s)) && op_make_room (s, &o);
   for (int32_t i = 0; i < r->n_refs; i++)
     s->tensors[r->refs[i]].last_op = s->ops - 1;
-  if (good && r->n_small > 0 && GUARD (scratch))
+  if (good && r->n_small > 0)
     wait_for (s, r->how.hStream, r->bit, other_streams (s, r));
   return good;
 }
@@ -242,7 +242,7 @@ void repeat_done (shim *s, const repeat *r) {
     t->behind_seen = bit;
     t->first = NONE;
   }
-  if (r->n_small > 0 && other_streams (s, r) != 0 && GUARD (scratch)) {
+  if (r->n_small > 0 && other_streams (s, r) != 0) {
     s->fence |= bit;
     s->fence_seen = bit;
   }
