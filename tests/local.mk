@@ -325,6 +325,8 @@ scripts_under_test = \
   tests/ranks.sh \
   tests/streams.sh \
   tests/run_remade.sh \
+  tests/run_together.sh \
+  tests/gpu_where.sh \
   tests/today.sh
 
 EXTRA_DIST += \

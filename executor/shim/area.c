@@ -321,7 +321,7 @@ bool small_has_room (const shim *s, int64_t bytes) {
 
 bool small_make_room (shim *s) {
   enum { MANY = 256 };
-  return s->most_chunks >= MANY && s->group.at == NULL && add_slab (s) != NULL;
+  return s->most_chunks >= MANY && add_slab (s) != NULL;
 }
 
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits) {

@@ -23,7 +23,9 @@ EXTRA_DIST += \
   tests/gpu/torch_ways.py \
   tests/gpu/train.rows \
   tests/gpu/train.sh \
-  tests/gpu/train_small.rows
+  tests/gpu/train_small.rows \
+  tests/gpu/where.py \
+  tests/gpu/where.sh
 
 # On a machine with a GPU; gpu-pack elsewhere, and check.sh of what it makes there.
 GPU_RESULTS = $(abs_srcdir)/data/gpu

@@ -17,7 +17,7 @@ cp $programs "$build/libferry-emu.so" "$out/bin"
 cp "$build/libferry-shim.so" "$out/bin"
 # A program under ferry has the libraries of its own machine, and ferry those that lie here.
 if command -v patchelf >/dev/null; then patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$out/bin/ferry"; fi
-cp "$here/torch_run.sh" "$here/torch_run.py" "$here/check.sh" "$here/train.sh" "$here/train.rows" "$here/pytorch.py" "$here/torch_ways.py" "$here/forward.sh" "$here/forward.c" "$out"
+cp "$here/torch_run.sh" "$here/torch_run.py" "$here/where.sh" "$here/where.py" "$here/check.sh" "$here/train.sh" "$here/train.rows" "$here/pytorch.py" "$here/torch_ways.py" "$here/forward.sh" "$here/forward.c" "$out"
 for it in executor/torch/ferry_torch tests/torch; do
   mkdir -p "$out/torch/$it" && cp "$here/../../$it"/*.py "$out/torch/$it"
 done

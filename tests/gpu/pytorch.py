@@ -180,6 +180,7 @@ def prepare(name, batch, dtype, way="plain"):
     import torch
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = dtype == "tf32"
+    torch.backends.cudnn.enabled = way != "native"
     torch.use_deterministic_algorithms(os.environ.get("FERRY_DETERMINISTIC") == "1")
     make, shape, whole, classes = NETWORKS[name]
     model = make().to(DEVICE)
@@ -333,7 +334,7 @@ def main(args):
         return time_steps(args[1], int(args[2]), args[3], int(args[4]) if len(args) > 4 else 10)
     if args[:1] == ["profile"] and len(args) == 4:
         return profile(args[1], int(args[2]), args[3])
-    if args[:1] == ["train"] and len(args) in (4, 5) and (args[4:] or ["plain"])[0] in WAYS:
+    if args[:1] == ["train"] and len(args) in (4, 5) and (args[4:] or ["plain"])[0] in (*WAYS, "native"):
         return train(args[1], int(args[2]), int(args[3]), *args[4:])
     print(__doc__, file=sys.stderr)
     return 2

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Tensors made again where other programs share the card and take its room.
+. "$(dirname "$0")/run.bash"
+export TMPDIR=$work/folders
+unset XDG_RUNTIME_DIR
+mkdir "$TMPDIR"
+device=granule=8192,link=300MB/s
+player=("$programs/player" "$programs/player_kernels.so")
+
+# made SEED STEPS: step SEED.json, what it says alone in made.plain, and the bytes that it holds
+made() {
+  awk -v seed="$1" -f "$srcdir/tests/made_step.awk" >"step$1.json"
+  plain made "${player[@]}" "$2" "step$1.json" 2>/dev/null
+  under whole --budget 1GiB --host 1GiB -- "${player[@]}" 4 "step$1.json" && holds=$(figure live_high_bytes whole)
+}
+again() { # NAME: some were
+  [ "$(figure remakes "$1")" -gt 0 ] && [ "$(figure dropped_bytes "$1")" -gt 0 ] && [ "$(figure unfit_ops "$1")" = 0 ] || { cat "$1.err"; return 1; }
+}
+shared() { # with a group's room, which is all of it
+  made 3 16 && same made --wait --share g --least 64KiB --host 1GiB --budget $((holds * 55 / 100))B --emulated $device -- "${player[@]}" 16 step3.json && again made
+}
+resized() { # another program comes and goes, so that plans are made for less and for more
+  local first status=0 i more=60
+  made 3 $more || return 1
+  "$ferry" run -q --driver emulated --wait --share r --least 64KiB --host 1GiB --budget $((holds * 85 / 100))B --emulated $device,clock=real --report first.json -- \
+    "${player[@]}" $more step3.json >first.out 2>first.err &
+  first=$!
+  for ((i = 0; i < 3; i++)); do
+    "$ferry" run -q --driver emulated --wait --share r --least 64KiB --host 1GiB --budget $((holds * 85 / 100))B --emulated $device,clock=real --report second.json -- \
+      "${player[@]}" 12 step3.json >second.out 2>second.err || { cat second.err; return 1; }
+  done
+  wait $first || status=$?
+  [ $status = 0 ] && cmp made.plain first.out && [ "$(figure resizes first)" -gt 0 ] && again first || { echo "status $status, $(figure resizes first) resizes, $(figure remakes first) remakes, $(figure unfit_ops first) unfit"; return 1; }
+}
+claim "a plan in a group's room makes tensors again" shared
+claim "so do plans that are made for less and more room" resized
+finish
