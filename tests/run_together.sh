@@ -21,7 +21,7 @@ shared() { # with a group's room, which is all of it
   made 3 16 && same made --wait --share g --least 64KiB --host 1GiB --budget $((holds * 55 / 100))B --emulated $device -- "${player[@]}" 16 step3.json && again made
 }
 resized() { # another program comes and goes, so that plans are made for less and for more
-  local first status=0 i more=60
+  local first status=0 i more=300
   made 3 $more || return 1
   "$ferry" run -q --driver emulated --wait --share r --least 64KiB --host 1GiB --budget $((holds * 85 / 100))B --emulated $device,clock=real --report first.json -- \
     "${player[@]}" $more step3.json >first.out 2>first.err &
@@ -31,6 +31,8 @@ resized() { # another program comes and goes, so that plans are made for less an
       "${player[@]}" 12 step3.json >second.out 2>second.err || { cat second.err; return 1; }
   done
   wait $first || status=$?
+  same made --wait --host 1GiB --budget $((holds * 60 / 100))B --emulated $device -- "${player[@]}" $more step3.json || return 1
+  [ "$(figure tested_ops first)" -gt "$(figure tested_ops made)" ] || { echo "tested $(figure tested_ops first), $(figure tested_ops made)"; return 1; }
   [ $status = 0 ] && cmp made.plain first.out && [ "$(figure resizes first)" -gt 0 ] && again first || { echo "status $status, $(figure resizes first) resizes, $(figure remakes first) remakes, $(figure unfit_ops first) unfit"; return 1; }
 }
 claim "a plan in a group's room makes tensors again" shared

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -116,6 +118,46 @@ static void ask (shim *s, int64_t first, int64_t end) {
     wait_for_answer (s);
 }
 
+void asking_remember (shim *s, const step *p) {
+  known_step *k = &s->follow->known;
+  size_t refs = 0;
+  if (p->facts == NULL)
+    return;
+  for (int32_t i = 0; i < p->n_beats; i++)
+    refs += (size_t)p->beats[i].n_refs;
+  free (k->beats);
+  free (k->facts);
+  k->beats = malloc (((size_t)p->n_beats + 1) * sizeof *k->beats);
+  k->facts = malloc (refs + 1);
+  k->n_beats = k->beats != NULL && k->facts != NULL ? p->n_beats : 0;
+  if (k->n_beats == 0)
+    return;
+  memcpy (k->beats, p->beats, (size_t)p->n_beats * sizeof *k->beats);
+  memcpy (k->facts, p->facts, refs);
+}
+
+/* The same ops with as many tensors, from the same moment on. */
+static bool is_known (const shim *s, int64_t first, int64_t end) {
+  const beats *b = record_beats (s);
+  const known_step *k = &s->follow->known;
+  bool good = k->n_beats > 0 && end - first == k->n_beats;
+  for (int32_t i = 0; good && i < k->n_beats; i++) {
+    const beat *e = beats_at (b, first + i);
+    good = (e->op < 0) == (k->beats[i].bytes >= 0) &&
+           (e->op < 0 || (e->token == k->beats[i].token && e->n_refs == k->beats[i].n_refs));
+  }
+  return good;
+}
+
+static void recall (shim *s, int64_t first, int64_t end) {
+  const known_step *k = &s->follow->known;
+  if (!is_known (s, first, end))
+    return;
+  for (int32_t i = 0; i < k->n_beats; i++)
+    if (k->beats[i].bytes < 0)
+      record_facts (s, first + i, k->facts + k->beats[i].first_ref);
+}
+
 /* The plan's own step is over, and what it frees is freed: for another plan of it, with what is
    known of its ops. */
 static void ask_again (shim *s) {
@@ -163,6 +205,8 @@ void asking_look (shim *s) {
              (of_far == BEATS_WRAP && beats_crossing_step (b, &b->far, &first, &end));
   f->wraps = f->wraps && !cut;
   f->effort = cut ? 0 : f->effort;
-  if (cut)
+  if (cut) {
+    recall (s, first, end);
     ask (s, first, end);
+  }
 }

@@ -3,6 +3,7 @@
 #ifndef FERRY_EXECUTOR_SHIM_ASKING_H
 #define FERRY_EXECUTOR_SHIM_ASKING_H
 
+#include "executor/shim/answer.h"
 #include "executor/shim/shim.h"
 
 /* The answer that is there becomes a plan that is kept. */
@@ -12,5 +13,8 @@ void asking_better (shim *s);
 /* Something repeats that no plan is followed for. A longer step is looked at where there is no plan
    of a short one. */
 void asking_look (shim *s);
+
+/* The plan goes, and what is known of its ops is kept for another of the same step. */
+void asking_remember (shim *s, const step *p);
 
 #endif

@@ -14,6 +14,13 @@ typedef struct mark {
   int64_t predicted_ns; /* of the step that ends here, and began at the mark before; -1: none did */
 } mark;
 
+/* What is known of a step's ops, which outlives its plans. */
+typedef struct known_step {
+  step_beat *beats;
+  uint8_t *facts;
+  int32_t n_beats;
+} known_step;
+
 struct follow {
   step *asked; /* told to the launcher, not answered yet */
   step *plan;  /* the one that is followed */
@@ -40,6 +47,7 @@ struct follow {
   bool named;          /* that was tried once */
   int64_t effort;      /* of the plan that was asked for last */
   bool asks_again;     /* ops of the plan are unfit to run again */
+  known_step known;    /* of the last plan that was made for another room */
 };
 
 #endif
