@@ -53,14 +53,21 @@ END
     "$ferry" simulate none.json none.plan.json --host ./wide.json --ranks 8 --json >eight.json &&
     python3 -c 'import json; a, b = (json.load (open (n)) for n in ("alone.json", "eight.json")); b = b.get ("ranks", [b])[0]; assert a["step_ns"] == b["step_ns"], (a, b)'
 }
+drawn() { # a lane for each stream, between compute and the copies
+  "$ferry" plot none.json none.plan.json --svg lanes.svg -q && grep -q 'stream 1' lanes.svg && grep -q 'copy out' lanes.svg &&
+    "$ferry" plot none.json none.plan.json --html page.html -q && grep -q '"stall_ns"' page.html
+}
 refused() {
   says() { "$ferry" "$@" >out 2>said; [ $? = 2 ] && [ "$(wc -l <said)" = 1 ]; }
   says zoo $net --data-parallel 8 && grep -q 'give --fabric RATE' said && says zoo $net --shard all && grep -q 'give --data-parallel N' said &&
-    says curve none.json -d a100-40 && grep -q 'this one has 2: `ferry solve` plans it' said
+    says curve none.json -d a100-40 && grep -q 'this one has 2: `ferry solve` plans it' said &&
+    says replay none.json none.plan.json && grep -q 'a replay takes traces of one stream' said &&
+    says export none.json none.plan.json --chrome chrome.json && grep -q 'takes traces of one stream' said
 }
 
 claim "a rank's step has the collectives and the shards of its kind" counts
 claim "its plans are legal and proved" planned
 claim "eight equal ranks take as long as one where nothing is shared" together
+claim "each stream has a lane" drawn
 claim "what cannot be is refused" refused
 finish

@@ -145,7 +145,7 @@ bool streams_path (const trace *t, arena *a, index_list *out, error *err) {
 bool streams_must_be_one (const trace *t, const char *what, error *err) {
   return !trace_has_streams (t) ||
          error_set (err, ERR_usage,
-                    "%s is planned for traces of one stream, and this one has %d: `ferry solve` "
-                    "plans it",
+                    "%s takes traces of one stream, and this one has %d: `ferry solve` plans it, "
+                    "`ferry simulate` runs it",
                     what, t->n_streams);
 }

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "trace/unit.h"
+#include "trace/simulate/waits.h"
 
 /* Holders of memory: the kinds of tensors, the ops' workspaces, and the pool of small ones. */
 enum { HOLDER_WORKSPACE = TENSOR_KINDS, HOLDER_POOL, HOLDERS };
@@ -238,18 +239,28 @@ static void add_span (figure_lane *lane, figure_span *spans, figure_span s, int6
   spans[lane->n_spans++] = s;
 }
 
-/* Ops with what they wait before they start. */
-static void add_ops (const sim_job *job, const timeline *line, figure_lane *lane,
-                     figure_span *spans) {
+/* Ops with what they wait before they start: a lane for each stream. */
+static bool add_ops (const sim_job *job, const timeline *line, arena *a, figure_lane lanes[],
+                     figure_span *spans[], error *err) {
   const trace *t = job->rewritten->trace;
-  for (int32_t i = 0; i < t->n_ops; i++) {
-    const span *s = &line->ops[i];
-    int64_t free = i ? line->ops[i - 1].end_ns : line->ops[t->n_ops - 1].end_ns - line->period_ns;
-    figure_span stall = { free + t->ops[i].gap_ns, s->start_ns, t->ops[i].name, 0, TONE_stall };
-    add_span (lane, spans, stall, line->period_ns);
-    add_span (lane, spans, (figure_span){ s->start_ns, s->end_ns, t->ops[i].name, 0, TONE_compute },
+  wait *waits;
+  int32_t n;
+  if (!waits_of (job, line, a, &waits, &n, err))
+    return false;
+  for (int32_t i = 0; i < n; i++) {
+    const op *o = &t->ops[waits[i].op];
+    int64_t start_ns = line->ops[waits[i].op].start_ns;
+    add_span (&lanes[o->stream], spans[o->stream],
+              (figure_span){ start_ns - waits[i].ns, start_ns, o->name, 0, TONE_stall },
               line->period_ns);
   }
+  for (int32_t i = 0; i < t->n_ops; i++) {
+    const op *o = &t->ops[i];
+    const span *s = &line->ops[i];
+    add_span (&lanes[o->stream], spans[o->stream],
+              (figure_span){ s->start_ns, s->end_ns, o->name, 0, TONE_compute }, line->period_ns);
+  }
+  return true;
 }
 
 static const char *unit_name (const sim_job *job, int32_t unit, arena *a, error *err) {
@@ -290,27 +301,32 @@ static bool add_copies (const sim_job *job, const timeline *line, arena *a, figu
 
 static bool make_lanes (const sim_job *job, const timeline *line, arena *a, figure *f, error *err) {
   static const char *const names[PLAN_LANES] = { "compute", "copy out", "copy in" };
-  figure_lane *lanes = NEW (a, PLAN_LANES, figure_lane, err);
-  figure_span *spans[PLAN_LANES];
-  int64_t room[] = { 4 * (int64_t)job->rewritten->trace->n_ops, 2 * (int64_t)job->plan->n_moves,
-                     2 * (int64_t)job->plan->n_moves };
-  for (int i = 0; i < PLAN_LANES; i++)
-    if (!lanes || !(spans[i] = NEW (a, room[i], figure_span, err)))
+  const trace *t = job->rewritten->trace;
+  int32_t beside = trace_has_streams (t) ? t->n_streams - 1 : 0, n = PLAN_LANES + beside;
+  figure_lane *lanes = NEW (a, n, figure_lane, err);
+  figure_span *spans[PLAN_LANES + MOST_STREAMS];
+  for (int32_t i = 0; i < n; i++)
+    if (!lanes ||
+        !(spans[i] = NEW (a, i < n - 2 ? 4 * (int64_t)t->n_ops : 2 * (int64_t)job->plan->n_moves,
+                          figure_span, err)))
       return false;
-  add_ops (job, line, &lanes[LANE_COMPUTE], spans[LANE_COMPUTE]);
-  if (!add_copies (job, line, a, lanes, spans, err))
+  if (!add_ops (job, line, a, lanes, spans, err) ||
+      !add_copies (job, line, a, lanes + beside, spans + beside, err))
     return false;
-  for (int i = 0; i < PLAN_LANES; i++) {
+  for (int32_t i = 0; i < n; i++) {
     qsort (spans[i], (size_t)lanes[i].n_spans, sizeof *spans[i], plan_compare_spans);
-    lanes[i].name = names[i];
+    lanes[i].name =
+        i && i <= beside ? arena_format (a, err, "stream %d", i) : names[i ? i - beside : 0];
     lanes[i].spans = spans[i];
+    if (!lanes[i].name)
+      return false;
   }
   *f = (figure){ .id = "lanes",
                  .title = "Who is busy when",
                  .x = { "time in the step", FIGURE_NS, true, NULL, 0 },
                  .x_end = line->period_ns,
                  .lanes = lanes,
-                 .n_lanes = PLAN_LANES };
+                 .n_lanes = n };
   return true;
 }
 

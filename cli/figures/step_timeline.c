@@ -2,6 +2,8 @@
 #include "cli/figures/step_timeline.h"
 
 #include "base/units.h"
+#include "trace/simulate/waits.h"
+#include "trace/streams.h"
 #include "trace/unit.h"
 
 /* Holders of memory: the kinds of tensors, then these two. */
@@ -74,8 +76,11 @@ static bool make_before (const plan_step *step, arena *a, side *s, error *err) {
       !units_of (t, NULL, 0, pl->granule_bytes, pl->pool_below_bytes, a, &u, err))
     return false;
   s->period_ns = ends[t->n_ops];
-  for (int32_t i = 0; i < t->n_ops; i++)
-    ops[i] = (span){ ends[i + 1] - t->ops[i].ns, ends[i + 1] };
+  const int64_t *own = streams_ends (t, a, err);
+  for (int32_t i = 0; own && i < t->n_ops; i++)
+    ops[i] = (span){ own[i] - t->ops[i].ns, own[i] };
+  if (!own)
+    return false;
   add_lives (&u, pl, s);
   return true;
 }
@@ -133,10 +138,12 @@ static bool make_after (const plan_step *step, arena *a, side *s, error *err) {
   s->held = NEW (a, (int64_t)step->job.plan->placement.n_stays + 1, held, err);
   if (!stalls || !s->held)
     return false;
-  for (int32_t i = 0; i < t->n_ops; i++) {
-    int64_t free = i ? ops[i - 1].end_ns : ops[t->n_ops - 1].end_ns - s->period_ns;
-    stalls[i] = ops[i].start_ns - free - t->ops[i].gap_ns;
-  }
+  wait *waits;
+  int32_t n;
+  if (!waits_of (&step->job, &step->line, a, &waits, &n, err))
+    return false;
+  for (int32_t i = 0; i < n; i++)
+    stalls[waits[i].op] = waits[i].ns;
   add_stays (step, s);
   return true;
 }

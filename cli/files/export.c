@@ -4,6 +4,7 @@
 
 #include "cli/figures/plan_step.h"
 #include "plot/chrome.h"
+#include "trace/streams.h"
 #include "trace/walk/walk.h"
 
 enum { MOST_STEPS = 1000 };
@@ -91,6 +92,8 @@ static bool make_chrome (call *c, const plan_step *s, int64_t n_steps, bytes *ou
   int64_t room[] = { 2 * n_steps * s->rewritten.trace->n_ops, n_steps * s->job.plan->n_moves,
                      n_steps * s->job.plan->n_moves };
   int64_t end_ns;
+  if (!streams_must_be_one (s->rewritten.trace, "a timeline for Perfetto", &c->err))
+    return false;
   if (__builtin_mul_overflow (s->line.period_ns, n_steps, &end_ns) || end_ns > MOST_NS ||
       room[0] > INT32_MAX / 2 || room[1] > INT32_MAX / 2)
     return error_set (&c->err, ERR_usage,

@@ -11,6 +11,7 @@
 #include "executor/replay/run.h"
 #include "executor/replay/steady.h"
 #include "trace/check/check.h"
+#include "trace/streams.h"
 
 /* Waits reach back two steps at most and a move wraps around one boundary, so in the third step all
    waits have somebody to wait for, and what the fourth one reads went through a step of that kind:
@@ -411,7 +412,8 @@ static bool rewrite (const sim_job *jobs, int32_t i, const replay_options *o, ar
       out[i].rewritten = out[k].rewritten;
       return true;
     }
-  return check_options (o, jobs[i].plan, err) &&
+  return streams_must_be_one (jobs[i].original, "a replay", err) &&
+         check_options (o, jobs[i].plan, err) &&
          (o->unchecked || check_plan (jobs[i].original, jobs[i].plan, a, &broken, err)) &&
          plan_rewrite (jobs[i].original, jobs[i].plan, a, &out[i].rewritten, err);
 }
