@@ -34,6 +34,8 @@ ferry_SOURCES = \
   cli/explain/prices.h \
   cli/figures/columns.c \
   cli/figures/columns.h \
+  cli/figures/host_table.c \
+  cli/figures/host_table.h \
   cli/figures/picture_files.c \
   cli/figures/picture_files.h \
   cli/figures/pictures.c \

@@ -41,8 +41,10 @@ libcore_a_SOURCES += \
   executor/libraries/cudnn_types.h \
   executor/libraries/libraries.c \
   executor/libraries/libraries.h \
-  executor/link.c \
-  executor/link.h \
+  executor/link/inner.h \
+  executor/link/link.c \
+  executor/link/link.h \
+  executor/link/shared.c \
   executor/ops/attention.c \
   executor/ops/bf16.h \
   executor/ops/bind.c \
@@ -112,6 +114,7 @@ EXTRA_DIST += \
   executor/gpu/README.md \
   executor/kernels/README.md \
   executor/libraries/README.md \
+  executor/link/README.md \
   executor/ops/README.md \
   executor/ops/arithmetic.md \
   executor/replay/README.md \

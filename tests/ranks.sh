@@ -110,6 +110,14 @@ replayed() { # plans of ranks, run at once on devices behind one link
     says 'give --host NAME' "$ferry" replay net.json all.json net.json all.json && says '--compute real is for one card' "$ferry" replay net.json all.json --host ./h.json --compute real
 }
 
+measured() { # the file of an emulated host's links plans as the host's own
+  host ''
+  "$ferry" link --all --host ./h.json -o seen.json >table && grep -q '^  host .*cards 0,1,2,3' table && "$ferry" solve -q net.json -b 60% --swap-only --effort quick --host ./seen.json -o all.json --json >all || return 1
+  [ "$(figure seen.json '[g["cards"] for g in d["groups"]]')" = "[[0, 1, 2, 3]]" ] &&
+    [ "$(figure seen.json 'all (abs (d["groups"][0]["both"][k] / 6.5e9 - 1) < 0.01 and abs (d["groups"][0][k] / 13e9 - 1) < 0.01 for k in d["groups"][0]["both"])')" = True ] &&
+    says '--host goes with --all' "$ferry" link --host ./h.json
+}
+
 claim "a second simulator of ranks agrees to the nanosecond" second
 claim "it sees a figure that is wrong" planted
 claim "hosts are listed" listed
@@ -117,6 +125,7 @@ claim "wrong host files are refused with their place" refused
 claim "options that do not fit are refused" options
 claim "a host's plan is faster there than the plan for one card, and simulated alike" planned
 claim "ranks are replayed as they were predicted" replayed
+claim "links that cards share are measured, and planned with" measured
 claim "one rank alone is a job alone" one_rank
 claim "what ranks pin is held against the host" pinned
 claim "curves for ranks have the rates that are left" whole_host

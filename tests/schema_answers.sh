@@ -54,7 +54,7 @@ all() {
     answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --sections off --leave alex@5s && answers pack alex.json small.json -d v100 -b 1MiB --points 3 --limit 10 --sections off && answers whatif net.json -d v100,p100 -b 20MiB,60% --limit 1000 &&
     answers whatif net.json --host hgx-h100 --ranks 1,4 -b 60% --limit 1000 && answers import net.txt && answers convert net.json -o plain.json && answers convert plan.json -f packed -o packed.json && answers rewrite net.json plan.json -o rewritten.json &&
     answers export net.json plan.json --chrome steps.json && answers export net.json plan.json --walk walk.json && answers man solve && answers completion && answers torch-path && answers doctor && answers doctor net.json plan.json &&
-    answers link && answers replay small.json small.plan && answers replay small.json small.plan --host hgx-h100 --ranks 2 && answers replay small.json small.plan --compute real --steps 2 --compare &&
+    answers link && answers link --all && answers replay small.json small.plan && answers replay small.json small.plan --host hgx-h100 --ranks 2 && answers replay small.json small.plan --compute real --steps 2 --compare &&
     { ! with_server || advised; }
 }
 fit() {

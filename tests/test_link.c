@@ -2,7 +2,7 @@
 /* Measuring finds what was put in. */
 #include <stdlib.h>
 
-#include "executor/link.h"
+#include "executor/link/link.h"
 #include "tests/emu_case.h"
 #include "tests/suite.h"
 
@@ -26,8 +26,8 @@ START_TEST (an_emulated_link_is_measured_as_it_was_made) {
     error err = { 0 };
     link_result r;
     arena *a = arena_new (0);
-    ck_assert_msg (driver_open (&d, emu_case_path (), &err) && link_emulate (&d, &dev, &err) &&
-                       driver_start (&d, 0, &err) &&
+    ck_assert_msg (driver_open (&d, emu_case_path (), &err) &&
+                       link_emulate (&d, &dev, NULL, &err) && driver_start (&d, 0, &err) &&
                        link_measure (&d, true, 0, 1 << 30, a, &r, &err),
                    "%s", err.text);
     driver_stop (&d);
@@ -59,8 +59,61 @@ START_TEST (a_range_of_sizes_that_tells_no_rate_is_refused) {
 }
 END_TEST
 
+/* What is planted is found again: the groups, and what they carry. */
+static void expect_host (const gpu_host *h, int32_t n_groups) {
+  device dev = { .name = "made",
+                 .memory_bytes = (int64_t)1 << 36,
+                 .granule_bytes = 2 << 20,
+                 .link = h->link,
+                 .host_bytes = 1,
+                 .share_ppm = 1000000 };
+  gpu_host seen = { .link = h->link };
+  driver d;
+  error err = { 0 };
+  arena *a = arena_new (0);
+  ck_assert_msg (driver_open (&d, emu_case_path (), &err) && link_emulate (&d, &dev, h, &err) &&
+                     link_measure_host (&d, true, 0, a, &seen, &err),
+                 "%s", err.text);
+  ck_assert_int_eq (seen.n_cards, h->n_cards);
+  ck_assert_int_eq (seen.n_groups, n_groups);
+  for (int32_t g = 0; g < n_groups; g++) {
+    ck_assert_uint_eq (seen.groups[g].cards, h->groups[g].cards);
+    for (int way = 0; way < COPY_WAYS; way++) {
+      expect_near (seen.groups[g].one_way[way], h->groups[g].one_way[way], 2000);
+      expect_near (seen.groups[g].both[way], h->groups[g].both[way], 5000);
+    }
+  }
+  arena_free (a);
+}
+
+START_TEST (links_that_cards_share_are_found_with_what_they_carry) {
+  enum { G = 1000000000 };
+  host_group cpus[] = {
+    { .cards = 0x0f, .one_way = { 180LL * G, 190LL * G }, .both = { 90LL * G, 136LL * G } },
+    { .cards = 0xf0, .one_way = { 180LL * G, 170LL * G }, .both = { 80LL * G, 130LL * G } }
+  };
+  gpu_host h = { .name = "made", .n_cards = 8, .n_groups = 2, .groups = cpus };
+  h.link = (device_link){ 53LL * G, 55LL * G, 95LL * G, 5000 };
+  h.pinned_bytes = (int64_t)1 << 40;
+  expect_host (&h, 2);
+  /* Four cards in a row, two a switch, all behind one link that is wider than a switch's. */
+  host_group levels[] = {
+    { .cards = 0xf, .one_way = { 90LL * G, 80LL * G }, .both = { 50LL * G, 45LL * G } },
+    { .cards = 0x3, .one_way = { 60LL * G, 60LL * G }, .both = { 40LL * G, 35LL * G } },
+    { .cards = 0xc, .one_way = { 60LL * G, 60LL * G }, .both = { 40LL * G, 35LL * G } }
+  };
+  gpu_host two = { .name = "made", .n_cards = 4, .n_groups = 3, .groups = levels };
+  two.link = (device_link){ 53LL * G, 55LL * G, 95LL * G, 5000 };
+  two.pinned_bytes = (int64_t)1 << 40;
+  expect_host (&two, 3);
+  two.n_groups = 0;
+  expect_host (&two, 0);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = { an_emulated_link_is_measured_as_it_was_made,
-                                 a_range_of_sizes_that_tells_no_rate_is_refused, NULL };
+                                 a_range_of_sizes_that_tells_no_rate_is_refused,
+                                 links_that_cards_share_are_found_with_what_they_carry, NULL };
   return suite_run ("link", tests, 20);
 }

@@ -180,3 +180,15 @@ void host_write (json_writer *w, const gpu_host *h) {
   json_add_text (w, "source", h->source);
   json_close_object (w);
 }
+
+bool host_store (const gpu_host *h, const char *path, error *err) {
+  json_writer w;
+  bytes text;
+  json_begin (&w, 2);
+  host_write (&w, h);
+  if (!json_finish (&w, &text, err))
+    return false;
+  bool ok = file_write (path, text.data, text.size, file_coding_of (path), err);
+  bytes_free (&text);
+  return ok;
+}

@@ -37,5 +37,6 @@ bool host_load (const char *path, const read_options *o, arena *a, gpu_host *out
 bool host_read (const json *j, const read_options *o, arena *a, gpu_host *out,
                 error *err) MUST_CHECK;
 void host_write (json_writer *w, const gpu_host *h);
+bool host_store (const gpu_host *h, const char *path, error *err) MUST_CHECK;
 
 #endif

@@ -117,10 +117,10 @@ libcore_a_SOURCES += \
   trace/prove/prove.h \
   trace/prove/prover.h \
   trace/prove/read.c \
+  trace/prove/seams.c \
   trace/rewrite/beside.c \
   trace/rewrite/chain.c \
   trace/rewrite/chain.h \
-  trace/prove/seams.c \
   trace/rewrite/emit.h \
   trace/rewrite/loosen.c \
   trace/rewrite/loosen.h \

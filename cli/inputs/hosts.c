@@ -32,9 +32,13 @@ static bool load (call *c, const char *name, gpu_host *out) {
          (*out->name || (out->name = call_stem (c, path)));
 }
 
+bool host_and_card (call *c, const char *name, gpu_host *out, device *card) {
+  return load (c, name, out) && complete (c, out, card);
+}
+
 bool host_named (call *c, const char *name, gpu_host *out) {
   device card;
-  return load (c, name, out) && complete (c, out, &card);
+  return host_and_card (c, name, out, &card);
 }
 
 const char *host_asked (const call *c) {
@@ -53,7 +57,7 @@ bool host_open (call *c, gpu_host *out, device *card) {
     return error_set (&c->err, ERR_usage,
                       "--ranks needs the host whose cards they run on: give --host NAME; `ferry "
                       "hosts` lists the names");
-  return load (c, name, out) && complete (c, out, card);
+  return host_and_card (c, name, out, card);
 }
 
 bool host_has (call *c, const gpu_host *h, int64_t ranks) {

@@ -16,6 +16,8 @@
 
 /* By name or file, with the link of its cards. */
 bool host_named (call *c, const char *name, gpu_host *out) MUST_CHECK;
+/* The same with its card, which --device may name. */
+bool host_and_card (call *c, const char *name, gpu_host *out, device *card) MUST_CHECK;
 /* The host that --host names; NULL where it is a size, and for commands without --ranks. */
 const char *host_asked (const call *c);
 /* Is it asked for by --host, or would it have to be, for --ranks? */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry link`: measure the link and write a device file. */
-#include "executor/link.h"
+#include "executor/link/link.h"
 
+#include "base/order.h"
 #include "base/units.h"
+#include "cli/figures/host_table.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/drivers.h"
+#include "cli/inputs/hosts.h"
 #include "executor/driver/host.h"
+#include "trace/cards.h"
 
 static void print_rows (const link_result *r) {
   printf ("%10s %12s %12s   %12s %12s   %12s %12s\n", "bytes", "out", "in", "out, both", "in, both",
@@ -28,22 +32,98 @@ static void print_rows (const link_result *r) {
 static bool emulate (call *c, const driver *d) {
   const char *name = call_text (c, "device");
   device dev;
-  return device_named (c, name ? name : "titanx-pascal", &dev) && link_emulate (d, &dev, &c->err);
+  return device_named (c, name ? name : "titanx-pascal", &dev) &&
+         link_emulate (d, &dev, NULL, &c->err);
+}
+
+typedef struct question {
+  driver driver;
+  bool emulated;
+  int64_t most_bytes;
+  host_limits limits;
+} question;
+
+static bool measure_card (call *c, question *q, link_result *out) {
+  if (!driver_start (&q->driver, 0, &c->err))
+    return false;
+  bool good = link_measure (&q->driver, q->emulated, q->most_bytes, q->limits.available_bytes / 2,
+                            c->arena, out, &c->err);
+  driver_stop (&q->driver);
+  return good;
+}
+
+/* ---- all cards ---- */
+
+enum { PINNED_PARTS = 4 }; /* all but one of these may be pinned */
+
+/* Its cards are named by the device file that fits what they call themselves. */
+static bool name_cards (call *c, const link_result *r, gpu_host *out) {
+  const char *given = call_text (c, "device"), *known = card_device (r->device.name);
+  out->device = given ? given : known;
+  return out->device ||
+         error_set (
+             &c->err, ERR_usage,
+             "there is no device file for a %s: `ferry link -o card.json` makes one; give it "
+             "by --device",
+             r->device.name);
+}
+
+static bool describe_real (call *c, const question *q, const link_result *r, gpu_host *out) {
+  const host_limits *h = &q->limits;
+  out->name = "this machine";
+  out->source = "measured by ferry link --all";
+  out->host_bytes = h->memory_bytes;
+  out->pinned_bytes = min_of (h->lock_bytes, h->memory_bytes / PINNED_PARTS * (PINNED_PARTS - 1));
+  return name_cards (c, r, out);
+}
+
+/* The host whose links are planted, and found again. */
+static bool emulate_host (call *c, question *q, gpu_host *out) {
+  const char *name = call_text (c, "host");
+  device card;
+  if (!host_and_card (c, name ? name : "hgx-h100", out, &card) ||
+      !link_emulate (&q->driver, &card, out, &c->err))
+    return false;
+  out->source = "measured by ferry link --all on the emulated host";
+  return true;
+}
+
+static int run_all (call *c, question *q) {
+  gpu_host h = { 0 };
+  link_result r;
+  const char *path = call_text (c, "output");
+  if ((q->emulated && !emulate_host (c, q, &h)) || !measure_card (c, q, &r) ||
+      (!q->emulated && !describe_real (c, q, &r, &h)))
+    return call_failed (c);
+  h.has_link = true;
+  h.link = r.device.link;
+  h.n_groups = 0;
+  if (!link_measure_host (&q->driver, q->emulated, q->most_bytes, c->arena, &h, &c->err) ||
+      (path && !host_store (&h, path, &c->err)))
+    return call_failed (c);
+  if (c->json) {
+    json_writer w;
+    json_begin (&w, 2);
+    host_write (&w, &h);
+    return call_print_json (c, &w) ? EXIT_YES : call_failed (c);
+  }
+  host_print (&h);
+  return EXIT_YES;
 }
 
 static int run (call *c) {
   const char *library;
-  bool emulated;
-  int64_t most = 0;
-  driver d = { 0 };
+  question q = { .limits = host_limits_read () };
   link_result r;
-  host_limits h = host_limits_read ();
-  if (!call_driver (c, &library, &emulated) || !call_quantity (c, "most", &most) ||
-      !driver_open (&d, library, &c->err) || (emulated && !emulate (c, &d)) ||
-      !driver_start (&d, 0, &c->err))
+  bool all = call_flag (c, "all");
+  if (!call_driver (c, &library, &q.emulated) || !call_quantity (c, "most", &q.most_bytes) ||
+      (!all && call_text (c, "host") &&
+       !error_set (&c->err, ERR_usage, "--host goes with --all: it names the emulated host")) ||
+      !driver_open (&q.driver, library, &c->err))
     return call_failed (c);
-  bool good = link_measure (&d, emulated, most, h.available_bytes / 2, c->arena, &r, &c->err);
-  driver_stop (&d);
+  if (all)
+    return run_all (c, &q);
+  bool good = (!q.emulated || emulate (c, &q.driver)) && measure_card (c, &q, &r);
   const char *path = call_text (c, "output");
   if (!good || (path && !device_store (&r.device, path, &c->err)))
     return call_failed (c);
@@ -61,7 +141,14 @@ static const cli_option options[] = {
   OPTION_DRIVER,
   { 'd', "device", "NAME|FILE", "the card whose link is emulated (titanx-pascal)" },
   { 0, "most", "SIZE", "the largest copy that is tried (256MiB)", RANGE_SIZE },
-  OPTION_OUTPUT ("write what was found as a device file"),
+  { 0, "all", NULL,
+    "measure all cards at once, all but one, and in pairs, out, in, and both ways; a host file "
+    "comes "
+    "out" },
+  { 0, "host", "NAME|FILE",
+    "with --all: the host whose cards are emulated, a name of `ferry hosts` or a host file "
+    "(hgx-h100)" },
+  OPTION_OUTPUT ("write what was found as a device file, with --all as a host file"),
   OPTIONS_END,
 };
 
@@ -71,9 +158,12 @@ const cli_command command_link = {
   .operands = "",
   .least = 0,
   .most = 0,
-  .about = "Copies pinned memory each way, both ways at once, and beside a running kernel, over a "
-           "range of sizes, and prints medians of five. With -o, a device file comes out, by which "
-           "`ferry solve` plans for this machine.\n",
+  .about =
+      "Copies pinned memory each way, both ways at once, and beside a running kernel, over a "
+      "range of sizes, and prints medians of five. With -o, a device file comes out, by which "
+      "`ferry solve` plans for this machine.\n"
+      "With --all, copies of several cards run at once, which shows the cards that share a link "
+      "and what it carries. The file is for --host.\n",
   .options = options,
   .json = true,
   .run = run,

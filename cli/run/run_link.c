@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
-#include "executor/link.h"
+#include "executor/link/link.h"
 
 enum { LARGEST_COPY = 64 << 20 }; /* a copy of more is no faster */
 

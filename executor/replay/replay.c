@@ -8,6 +8,7 @@
 #include "base/order.h"
 #include "base/units.h"
 #include "executor/driver/host.h"
+#include "executor/link/link.h"
 #include "executor/replay/run.h"
 #include "executor/replay/steady.h"
 #include "trace/check/check.h"
@@ -26,24 +27,6 @@ static bool find_entry (const driver *d, const char *name, void *out, error *err
     return error_set (err, ERR_unreachable, "%s is not the emulator: it has no %s", d->path, name);
   memcpy (out, &entry, sizeof entry);
   return true;
-}
-
-/* The own link of each rank, and the links that they share. */
-static void set_host (emu_config *c, const gpu_host *h) {
-  c->d2h_bytes_per_s = h->link.d2h_bytes_per_s;
-  c->h2d_bytes_per_s = h->link.h2d_bytes_per_s;
-  c->both_bytes_per_s = h->link.both_bytes_per_s;
-  c->copy_ns = h->link.copy_ns;
-  c->share_ppm = 0;
-  c->n_groups = h->n_groups;
-  if (c->pinned_bytes == 0)
-    c->pinned_bytes = h->pinned_bytes;
-  for (int32_t i = 0; i < h->n_groups; i++) {
-    emu_group *g = &c->groups[i];
-    g->cards = h->groups[i].cards;
-    memcpy (g->one_way, h->groups[i].one_way, sizeof g->one_way);
-    memcpy (g->both, h->groups[i].both, sizeof g->both);
-  }
 }
 
 /* Memory is the largest budget, so that one byte more than the plan's is refused. */
@@ -78,7 +61,7 @@ static bool start_emulator (const replay_state *s, const gpu_host *h, error *err
                    .fuzz_seed = o->fuzz_seed,
                    .failed_copy = o->failed_copy };
   if (h != NULL)
-    set_host (&c, h);
+    link_set_host (&c, h);
   emu_configure configure = NULL;
   return find_entry (&s->driver, EMU_CONFIGURE, &configure, err) &&
          driver_ok (&s->driver, configure (&c), EMU_CONFIGURE, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "executor/link.h"
+#include "executor/link/inner.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -8,23 +8,9 @@
 #include "base/order.h"
 #include "base/units.h"
 
-enum {
-  SMALLEST = 64 << 10,
-  USUAL_MOST = 256 << 20,
-  GATE_NS = 200000, /* both directions are issued while the gate is shut */
-  LAUNCHES = 64
-};
+enum { SMALLEST = 64 << 10, LAUNCHES = 64 };
 
-typedef struct bench {
-  const driver *d;
-  kernels k;
-  CUstream gate, way[2]; /* 0: out, 1: in */
-  CUevent open, begin[2], end[2];
-  CUdeviceptr device[2];
-  char *host[2];
-} bench;
-
-static bool bench_open (bench *b, bool emulated, int64_t bytes, error *err) {
+bool link_open (link_bench *b, bool emulated, int64_t bytes, error *err) {
   const driver *d = b->d;
   if (!kernels_load (d, emulated, false, &b->k, err) ||
       !driver_ok (d, d->stream_create (&b->gate, CU_STREAM_NON_BLOCKING), "cuStreamCreate", err) ||
@@ -45,7 +31,7 @@ static bool bench_open (bench *b, bool emulated, int64_t bytes, error *err) {
   return true;
 }
 
-static void bench_close (bench *b) {
+void link_close (link_bench *b) {
   const driver *d = b->d;
   d->ctx_synchronize ();
   for (int i = 0; i < 2; i++) {
@@ -66,10 +52,10 @@ static void bench_close (bench *b) {
     d->stream_destroy (b->gate);
 }
 
-static bool issue (bench *b, int way, int64_t bytes, error *err) {
+bool link_issue (link_bench *b, CUevent open, int way, int64_t bytes, error *err) {
   const driver *d = b->d;
   CUstream s = b->way[way];
-  return driver_ok (d, d->stream_wait_event (s, b->open, 0), "cuStreamWaitEvent", err) &&
+  return driver_ok (d, d->stream_wait_event (s, open, 0), "cuStreamWaitEvent", err) &&
          driver_ok (d, d->event_record (b->begin[way], s), "cuEventRecord", err) &&
          driver_ok (d,
                     way == 0 ? d->copy_out_async (b->host[0], b->device[0], (size_t)bytes, s)
@@ -79,14 +65,15 @@ static bool issue (bench *b, int way, int64_t bytes, error *err) {
 }
 
 /* ways: bit 0 out, bit 1 in. busy_ns: so long a kernel runs beside. */
-static bool once (bench *b, int ways, int64_t bytes, int64_t busy_ns, int64_t ns[2], error *err) {
+static bool once (link_bench *b, int ways, int64_t bytes, int64_t busy_ns, int64_t ns[2],
+                  error *err) {
   const driver *d = b->d;
-  if (!kernels_wait (d, &b->k, b->gate, GATE_NS, err) ||
+  if (!kernels_wait (d, &b->k, b->gate, LINK_GATE_NS, err) ||
       !driver_ok (d, d->event_record (b->open, b->gate), "cuEventRecord", err) ||
       (busy_ns > 0 && !kernels_wait (d, &b->k, b->gate, busy_ns, err)))
     return false;
   for (int i = 0; i < 2; i++)
-    if ((ways >> i & 1) != 0 && !issue (b, i, bytes, err))
+    if ((ways >> i & 1) != 0 && !link_issue (b, b->open, i, bytes, err))
       return false;
   if (!driver_ok (d, d->ctx_synchronize (), "cuCtxSynchronize", err))
     return false;
@@ -100,7 +87,7 @@ static bool once (bench *b, int ways, int64_t bytes, int64_t busy_ns, int64_t ns
   return true;
 }
 
-static bool median_of (bench *b, int ways, int64_t bytes, int64_t busy_ns, int64_t out[2],
+static bool median_of (link_bench *b, int ways, int64_t bytes, int64_t busy_ns, int64_t out[2],
                        error *err) {
   int64_t seen[2][LINK_ROUNDS];
   for (int round = -1; round < LINK_ROUNDS; round++) { /* the first one warms up */
@@ -118,7 +105,7 @@ static bool median_of (bench *b, int ways, int64_t bytes, int64_t busy_ns, int64
   return true;
 }
 
-static bool measure_row (bench *b, link_row *r, error *err) {
+static bool measure_row (link_bench *b, link_row *r, error *err) {
   int64_t alone[2], both[2], busy[2];
   if (!median_of (b, 1, r->bytes, 0, alone, err) || !median_of (b, 2, r->bytes, 0, alone, err) ||
       !median_of (b, 3, r->bytes, 0, both, err))
@@ -171,7 +158,7 @@ static bool conclude (link_result *out, error *err) {
 }
 
 /* One more section of an op costs at least a launch. */
-static bool measure_launch (bench *b, int64_t *ns, error *err) {
+static bool measure_launch (link_bench *b, int64_t *ns, error *err) {
   const driver *d = b->d;
   float ms;
   if (!driver_ok (d, d->event_record (b->begin[0], b->gate), "cuEventRecord", err))
@@ -206,7 +193,24 @@ static bool describe (const driver *d, arena *a, int64_t host_bytes, device *out
   return out->name != NULL;
 }
 
-bool link_emulate (const driver *d, const device *dev, error *err) {
+void link_set_host (emu_config *c, const gpu_host *h) {
+  c->d2h_bytes_per_s = h->link.d2h_bytes_per_s;
+  c->h2d_bytes_per_s = h->link.h2d_bytes_per_s;
+  c->both_bytes_per_s = h->link.both_bytes_per_s;
+  c->copy_ns = h->link.copy_ns;
+  c->share_ppm = 0;
+  c->n_groups = h->n_groups;
+  if (c->pinned_bytes == 0)
+    c->pinned_bytes = h->pinned_bytes;
+  for (int32_t i = 0; i < h->n_groups; i++) {
+    emu_group *g = &c->groups[i];
+    g->cards = h->groups[i].cards;
+    memcpy (g->one_way, h->groups[i].one_way, sizeof g->one_way);
+    memcpy (g->both, h->groups[i].both, sizeof g->both);
+  }
+}
+
+bool link_emulate (const driver *d, const device *dev, const gpu_host *h, error *err) {
   if (dev->memory_bytes <= 0)
     return error_set (err, ERR_input, "%s has no memory to copy from", dev->name);
   emu_config c = { .memory_bytes = dev->memory_bytes,
@@ -218,6 +222,10 @@ bool link_emulate (const driver *d, const device *dev, error *err) {
                    .share_ppm = dev->share_ppm,
                    .clock = EMU_VIRTUAL,
                    .bytes = EMU_NONE };
+  if (h != NULL) {
+    c.cards = h->n_cards;
+    link_set_host (&c, h);
+  }
   emu_configure configure = NULL;
   void *entry = driver_symbol (d, EMU_CONFIGURE);
   if (entry == NULL)
@@ -230,23 +238,23 @@ bool link_emulate (const driver *d, const device *dev, error *err) {
 bool link_measure (const driver *d, bool emulated, int64_t most_bytes, int64_t host_bytes, arena *a,
                    link_result *out, error *err) {
   assert (d && most_bytes >= 0 && out);
-  bench b = { .d = d };
+  link_bench b = { .d = d };
   *out = (link_result){ .n_rows = 0 };
   if (d->event_elapsed == NULL)
     return error_set (err, ERR_unreachable,
                       "the driver has no cuEventElapsedTime_v2; CUDA 12.8 or later is needed");
   if (!describe (d, a, host_bytes, &out->device, err))
     return false;
-  int64_t most = most_bytes == 0 ? USUAL_MOST : most_bytes;
+  int64_t most = most_bytes == 0 ? LINK_USUAL_MOST : most_bytes;
   if (most < 4 * SMALLEST)
     return error_set (err, ERR_usage, "copies of at least %d bytes are needed to tell a rate",
                       4 * SMALLEST);
-  bool good = bench_open (&b, emulated, most, err);
+  bool good = link_open (&b, emulated, most, err);
   for (int64_t bytes = SMALLEST; good && bytes <= most && out->n_rows < LINK_SIZES; bytes *= 4) {
     out->rows[out->n_rows].bytes = bytes;
     good = measure_row (&b, &out->rows[out->n_rows++], err);
   }
   good = good && measure_launch (&b, &out->device.section_ns, err) && conclude (out, err);
-  bench_close (&b);
+  link_close (&b);
   return good;
 }
