@@ -18,32 +18,54 @@ const int n_routes = sizeof routes / sizeof *routes;
 
 /* ---- the table ---- */
 
-/* {kind} matches only kinds of jobs, so that an unknown word is not found. */
-static bool part_matches (const char *pattern, size_t pattern_length, const char *part,
-                          size_t length) {
+/* A part of the path where the pattern has a name; {kind} matches only kinds of jobs, so that an
+   unknown word is not found. */
+static bool part_matches (const char *pattern, const char *part, size_t length) {
   char name[64];
-  if (pattern[0] != '{')
-    return pattern_length == length && strncmp (pattern, part, length) == 0;
-  if (!length || length >= sizeof name)
-    return length >= sizeof name && strncmp (pattern, "{kind}", 6) != 0;
+  if (strncmp (pattern, "{kind}", 6) != 0)
+    return length;
+  if (length >= sizeof name)
+    return false;
   snprintf (name, sizeof name, "%.*s", (int)length, part);
-  return strncmp (pattern, "{kind}", 6) != 0 || kind_named (name);
+  return kind_named (name);
 }
 
-static bool path_matches (const route *r, request *q, error *err) {
-  const char *a = r->path, *b = q->path;
-  int n = 0;
-  for (;;) {
-    size_t la = strcspn (a + 1, "/"), lb = strcspn (b + 1, "/");
-    if (*b != '/' || !part_matches (a + 1, la, b + 1, lb))
+static bool path_matches (const route *r, const char *path) {
+  const char *a = r->path, *b = path;
+  while (*a && *b) {
+    if (*a != '{') {
+      if (*a++ != *b++)
+        return false;
+      continue;
+    }
+    size_t length = strcspn (b, "/");
+    if (!part_matches (a, b, length))
       return false;
-    if (a[1] == '{' && n < 4 && !(q->part[n++] = arena_string_n (q->arena, b + 1, lb, err)))
-      return false;
-    a += la + 1;
-    b += lb + 1;
-    if (!*a || !*b)
-      return !*a && !*b;
+    a = strchr (a, '}') + 1;
+    b += length;
   }
+  return !*a && !*b;
+}
+
+/* The parts of the path that have a name; most are short. */
+static bool take_parts (const route *r, request *q, error *err) {
+  const char *a = r->path, *b = q->path;
+  size_t used = 0;
+  for (int n = 0; *a && n < REQUEST_PARTS; a++, b++)
+    if (*a == '{') {
+      size_t length = strcspn (b, "/");
+      bool fits = used + length < sizeof q->parts;
+      char *part = fits ? q->parts + used : NEW (q->arena, (int64_t)length + 1, char, err);
+      if (!part)
+        return false;
+      memcpy (part, b, length);
+      part[length] = 0;
+      q->part[n++] = part;
+      used += fits ? length + 1 : 0;
+      a = strchr (a, '}');
+      b += length - 1;
+    }
+  return true;
 }
 
 static bool method_matches (const route *r, const request *q) {
@@ -55,9 +77,9 @@ static const route *find_route (request *q, reply *p) {
   error ignored = { 0 };
   char allow[64] = "";
   for (int i = 0; i < n_routes; i++) {
-    if (!path_matches (&routes[i], q, &ignored))
+    if (!path_matches (&routes[i], q->path))
       continue;
-    if (method_matches (&routes[i], q))
+    if (method_matches (&routes[i], q) && take_parts (&routes[i], q, &ignored))
       return &routes[i];
     size_t used = strlen (allow);
     bool get = strcmp (routes[i].method, "GET") == 0;

@@ -31,6 +31,7 @@ typedef struct door {
   struct MHD_Connection *connection;
   link_state *link; /* NULL: the watchdog asks, or it is not watched */
   upload body;
+  char key[400];      /* of an answer that is kept */
   int64_t sent_bytes; /* of the reply's body, where it is no stream */
   bool put;
   bool unsure; /* nobody knows for sure where the next request begins */

@@ -15,7 +15,8 @@
 #include "server/http/listen.h"
 
 enum { IDLE_S = 15, STATUS_INTERNAL = 70 };
-enum { CONNECTION_BYTES = 32 << 10, POOL = 4 };
+/* The library clears all of a connection's memory behind each request. */
+enum { CONNECTION_BYTES = 16 << 10, POOL = 4 };
 
 /* Lines, those of chunks too, that end in LF alone are a 400 where the library knows how. */
 #if MHD_VERSION >= 0x01000000

@@ -35,17 +35,30 @@ static bool is_plain (const request *q) {
   return (asks || strcmp (q->method, "GET") == 0) && !q->n_query && any;
 }
 
+static char *put_text (char *to, const char *text) {
+  size_t n = strlen (text);
+  memcpy (to, text, n);
+  return to + n;
+}
+
+/* NULL: longer than those that are kept. */
 static const char *key_of (door *r) {
   request *q = &r->e.request;
-  error ignored = { 0 };
-  char digest[SHA256_TEXT] = "";
+  char digest[SHA256_TEXT] = "", *at = r->key;
   sha256 s;
+  if (strlen (q->owner) + strlen (q->path) + sizeof digest + 2 > sizeof r->key)
+    return NULL;
   if (q->body.size) {
     sha256_start (&s);
     sha256_add (&s, q->body.data, (size_t)q->body.size);
     sha256_text (&s, digest);
   }
-  return arena_format (q->arena, &ignored, "%s %s %s", q->owner, q->path, digest);
+  at = put_text (at, q->owner);
+  *at++ = ' ';
+  at = put_text (at, q->path);
+  *at++ = ' ';
+  *put_text (at, digest) = 0;
+  return r->key;
 }
 
 void door_sleep (exchange *e) {

@@ -156,16 +156,26 @@ const char *request_target (request *q) {
   return NULL;
 }
 
+/* As "%016llx", for each request. */
+static void put_hex (char *to, uint64_t number) {
+  for (int i = 15; i >= 0; i--, number >>= 4)
+    to[i] = "0123456789abcdef"[number & 15];
+  to[16] = 0;
+}
+
 void request_name (request *q, uint64_t salt, uint64_t number) {
   const char *sent = request_header (q, "traceparent");
-  snprintf (q->id, sizeof q->id, "%016llx%016llx", (unsigned long long)salt,
-            (unsigned long long)number);
+  put_hex (q->id, salt);
+  put_hex (q->id + 16, number);
   bool valid = sent && strlen (sent) == 55 && strspn (sent, "0123456789abcdef-") == 55 &&
                sent[2] == '-' && sent[35] == '-' && sent[52] == '-';
+  memcpy (q->trace, "00-", 3);
+  memcpy (q->trace + 3, q->id, 32);
+  q->trace[35] = '-';
+  put_hex (q->trace + 36, number + 1);
+  memcpy (q->trace + 52, "-00", 4);
   if (valid)
-    snprintf (q->trace, sizeof q->trace, "%s", sent);
-  else
-    snprintf (q->trace, sizeof q->trace, "00-%s-%016llx-00", q->id, (unsigned long long)number + 1);
+    memcpy (q->trace, sent, 56);
 }
 
 void reply_start (reply *p) {

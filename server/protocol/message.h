@@ -15,22 +15,25 @@ typedef struct field {
   const char *name, *value;
 } field;
 
+enum { REQUEST_PARTS = 4 };
+
 typedef struct request {
   arena *arena; /* of all texts here, and for the route */
   const char *method, *path;
   field headers[MOST_FIELDS], query[MOST_FIELDS];
   int n_headers, n_query;
-  bool crowded;        /* there were more than are kept */
-  bytes body;          /* of a control request, decoded */
-  const char *spool;   /* or of an upload: a file, as it was sent */
-  char digest[65];     /* of that file */
-  int64_t body_bytes;  /* as sent */
-  const char *owner;   /* the one who asks */
-  role role;           /* and what they may */
-  char token[65];      /* the digest of theirs; "": none is needed */
-  char id[ID_TEXT];    /* of the request */
-  char trace[56];      /* the traceparent that was sent, or made */
-  const char *part[4]; /* of the path, where the template has {names} */
+  bool crowded;                    /* there were more than are kept */
+  bytes body;                      /* of a control request, decoded */
+  const char *spool;               /* or of an upload: a file, as it was sent */
+  char digest[65];                 /* of that file */
+  int64_t body_bytes;              /* as sent */
+  const char *owner;               /* the one who asks */
+  role role;                       /* and what they may */
+  char token[65];                  /* the digest of theirs; "": none is needed */
+  char id[ID_TEXT];                /* of the request */
+  char trace[56];                  /* the traceparent that was sent, or made */
+  const char *part[REQUEST_PARTS]; /* of the path, where the template has {names} */
+  char parts[120];                 /* where they lie, if they are short */
   int64_t began_ns;
   int64_t wait_until_ns; /* set by the first answer that waits */
   bool last;             /* it must not wait again */
