@@ -84,9 +84,17 @@ const drawCurve = soon(() => {
     at("handle").style.left = `${bx}px`;
     at("handle").hidden = false;
     if (curve.now && curve.dragged === null) {
+      const s = slowdown(curve.now.step_ns, curve.now), right = bx > w - 90;
       g.fillStyle = colours.limit;
       g.beginPath();
-      g.arc(bx, y(slowdown(curve.now.step_ns, curve.now)), 4, 0, 7);
+      if (s <= curve.top) g.arc(bx, y(s), 4, 0, 7);
+      else { // above the picture: so much
+        g.moveTo(bx, box.top - 4);
+        g.lineTo(bx + 6, box.top + 6);
+        g.lineTo(bx - 6, box.top + 6);
+        label(g, `+${three(100 * s)} %`, bx + (right ? -10 : 10), box.top + 3, { align: right ? "right" : "left", colour: colours.limit });
+        g.fillStyle = colours.limit;
+      }
       g.fill();
     }
   }

@@ -60,6 +60,8 @@ function commandText() {
 
 // ---- the form ----
 
+// Of the budget's number: that of what the step needs.
+const unitOf = () => known.needs && known.needs < 2 ** 30 ? ["MiB", 2 ** 20] : ["GiB", 2 ** 30];
 const rateOf = i => LEAST_RATE * 10 ** (i / 20);
 const placeOf = rate => Math.round(20 * Math.log10(rate / LEAST_RATE));
 
@@ -67,7 +69,10 @@ function showQuestion() {
   const percent = percentOf(), card = known.files.get(cardName()), link = card?.link;
   at("budget").value = Math.round(percent);
   setText("budget-share", `${+percent.toFixed(1)} %`);
-  if (document.activeElement !== at("budget-gib")) at("budget-gib").value = +(bytesOf() / 2 ** 30).toPrecision(3);
+  const [unit, size] = unitOf();
+  if (document.activeElement !== at("budget-amount")) at("budget-amount").value = +(bytesOf() / size).toPrecision(3);
+  setText("budget-unit", unit);
+  at("budget-amount").setAttribute("aria-label", `Memory budget in ${unit}`);
   setText("needs", bytesText(known.needs), `${known.needs} bytes`);
   at("handle").setAttribute("aria-valuenow", Math.round(percent));
   at("handle").setAttribute("aria-valuetext", `${bytesText(bytesOf())}, ${Math.round(percent)} %`);
@@ -144,7 +149,7 @@ async function showPlan(it, signal, final) {
 // Of a tab's job: its place in the queue, then how many of its parts are done.
 const partHooks = id => ({
   place: n => { if (n >= 0) setText(id, placeText(n)); },
-  part: (done, all) => setText(id, all ? `${done} of ${all} are done…` : `${done} plans are made…`),
+  part: (done, all) => setText(id, all ? `${done} of ${all} done…` : `${done} ${done === 1 ? "plan" : "plans"} made…`),
 });
 
 const placeText = n => n < 0 ? "Searching." : n <= 1 ? "Next in the queue." : `${ordinal(n)} in the queue.`;
@@ -165,8 +170,8 @@ async function plan(signal) {
 }
 
 async function curvePart(signal) {
-  const request = { trace: state.trace, ...withDevice(), ...allowed() }, other = state.for === "replay" ? "" : "for replay; ";
-  const show = (it, note) => { if (it.result.needs_bytes) known.needs = it.result.needs_bytes; known.jobs.curves = it; showCurve(it.result, other + note); showQuestion(); listDownloads(); };
+  const request = { trace: state.trace, ...withDevice(), ...executor(), ...allowed() };
+  const show = (it, note) => { if (it.result.needs_bytes) known.needs = it.result.needs_bytes; known.jobs.curves = it; showCurve(it.result, note); showQuestion(); listDownloads(); };
   show(await job("curves", { ...request, ...QUICK, points: 5, limit_ticks: 100 }, signal), "rough; band: not known");
   show(await job("curves", { ...request, points: 9, limit_ticks: 20000 }, signal), "band: what is not known");
 }
@@ -175,7 +180,7 @@ const tabParts = {
   timeline: async () => {},
   policies: async signal => {
     waiting("policies", "Policies at this budget", "Every policy is planned at this budget…");
-    const it = await job("comparisons", { trace: state.trace, ...budget(), ...withDevice(), effort: "quick" }, signal, partHooks("policies-state"));
+    const it = await job("comparisons", { trace: state.trace, ...budget(), ...withDevice(), ...executor(), effort: "quick" }, signal, partHooks("policies-state"));
     known.jobs.comparisons = it;
     showPolicies(it.result, bytesOf());
     listDownloads();
@@ -183,7 +188,7 @@ const tabParts = {
   cards: async signal => {
     waiting("cards", "The same step on other cards", "The step is planned on every card…");
     const memory = state.b.endsWith("%") ? `${+percentOf().toFixed(4)}%` : Math.round(Number(state.b));
-    const it = await job("what-if", { trace: state.trace, memory: [memory], devices: known.devices.slice(0, 32), limit_ticks: 2000, swap_only: true }, signal, partHooks("cards-state"));
+    const it = await job("what-if", { trace: state.trace, memory: [memory], devices: known.devices.slice(0, 32), ...executor(), limit_ticks: 2000, swap_only: true }, signal, partHooks("cards-state"));
     known.jobs["what-if"] = it;
     showCards(it.result, cardName(), name => { state.device = name; state.link = ""; showTab("timeline"); changed(); });
     listDownloads();
@@ -330,7 +335,7 @@ function showZoo() {
 function wireQuestion() {
   at("budget").addEventListener("input", () => { state.b = `${at("budget").value}%`; showQuestion(); showOnCurve(bytesOf(), null); });
   at("budget").addEventListener("change", changed);
-  at("budget-gib").addEventListener("change", () => { const gib = Number(at("budget-gib").value); if (gib > 0) { state.b = String(Math.round(gib * 2 ** 30)); changed(); } else showQuestion(); });
+  at("budget-amount").addEventListener("change", () => { const amount = Number(at("budget-amount").value); if (amount > 0) { state.b = String(Math.round(amount * unitOf()[1])); changed(); } else showQuestion(); });
   curve.onBudget = (bytes, end) => { state.b = `${Math.round(1000 * bytes / known.needs) / 10}%`; showQuestion(); if (end) changed(); };
   at("device").addEventListener("change", () => { state.device = at("device").value; state.link = ""; changed(); });
   at("link").addEventListener("input", () => { state.link = String(+(rateOf(Number(at("link").value)) / 1e9).toPrecision(3)); showQuestion(); });

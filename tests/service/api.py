@@ -189,6 +189,7 @@ def _ ():
       ("what-if", {**cells, "from": "v100", "scale_ppm": 500000}, ["/scale_ppm"]), ("what-if", {**cells, "scale_ppm": 999}, ["/scale_ppm"]),
       ("what-if", {**cells, "devices": ["v100", "nothing"]}, ["/devices/1"]), ("what-if", {**cells, "batches": [65537]}, ["/batches/0"]),
       *(("what-if", {**cells, "memory": ["50%", m]}, ["/memory/1"]) for m in ("1.2.3%", "...%", "%", ".5%", "5.%", "0%", "0.0%", "12345%", "5%5", "5")),
+      ("curves", {"trace": trace, "for": "run", "sections": "auto"}, ["/sections"]),
       ("curves", {**solve, "points": 1}, ["/points"]), ("curves", {**solve, "points": 513}, ["/points"]),
       ("packs", {**pack, "points": 2}, ["/points"]), ("packs", {**pack, "devices": ["v100"] * 9}, ["/devices"]),
       ("packs", {"jobs": [{"name": f"j{i}", "trace": trace} for i in range (11)]}, ["/jobs"]),
@@ -200,6 +201,7 @@ def _ ():
   for kind, body in (
       ("schedules", {**solve, "policy": "lru", "device": "v100", "same_places": False}), ("schedules", {**solve, "for": "torch", "recompute": "auto"}),
       ("schedules", {**solve, "for": "run", "sections": "off", "order": "as-is", "recompute": "off", "placement": "granules"}), ("schedules", {**solve, "swap_only": False, "recompute": "off"}),
+      *((kind, {"trace": trace, **more, "for": word}) for kind, more in (("curves", {}), ("min-memory", {}), ("comparisons", {"budget_ppm": 800000}), ("what-if", cells)) for word in ("run", "torch", "compile", "replay")),
       ("max-batch", {**batch, "network": "resnet26"}), ("comparisons", {**solve, "policies": ["lru", "ferry", "ferry-all"]}),
       ("what-if", {**cells, "devices": ["v100", "h200"], "batches": [65536], "memory": ["12.5%", "100%", "0.25%", 5]}),
       ("curves", {**solve, "points": 512}), ("packs", {**pack, "points": 3}), ("packs", {"jobs": [{"name": n, "trace": trace} for n in "ab"]})):

@@ -54,6 +54,7 @@ await page.setInputFiles ("#file", file);
 await page.waitForFunction (() => document.getElementById ("timeline-empty").hidden);
 claim ("the first picture comes before the search has ended", await page.$eval ("body", b => b.dataset.done !== "yes"));
 claim ("the search says that it goes on, and can be ended", await page.$eval ("#cancel", b => !b.hidden) && (await page.textContent ("#state")).length > 5);
+claim ("a small step's budget is in MiB", (await page.textContent ("#budget-unit")) === "MiB" && Math.abs (Number (await page.inputValue ("#budget-amount")) * 2 ** 20 / (await exact (page, "#needs"))[0] - 0.7) < 0.01);
 await page.evaluate (() => { window.shifts = 0; });
 await done (page);
 claim (`nothing moves while answers arrive: ${await page.evaluate (() => window.shifts)}`, await page.evaluate (() => window.shifts < 0.01));
