@@ -56,6 +56,13 @@ static void put_seams (json_writer *w, const flow *f, const int64_t *duals, flow
     put_series (w, key, f, duals, from, false);
 }
 
+static void put_reach (json_writer *w, const flow *f, const int64_t *duals) {
+  if (!f->seams.any)
+    return;
+  put_rows (w, "reach_inner", f->row[ROW_reach_inner], f->seams.n_half, duals);
+  put_rows (w, "reach_next", f->row[ROW_reach_next], f->seams.n_half, duals);
+}
+
 /* Which ops' outputs may be dropped, where that is not all of them. */
 static void put_again (json_writer *w, const flow *f, const uint8_t *again) {
   json_put_key (w, "again");
@@ -102,10 +109,7 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   if (f->peak_slot >= 0)
     json_add_int (&w, "peak", f->slots->first[f->peak_slot]);
   put_series (&w, "pending", f, duals, ROW_pending, true);
-  if (f->seams.any) {
-    put_rows (&w, "reach_inner", f->row[ROW_reach_inner], f->seams.n_half, duals);
-    put_rows (&w, "reach_next", f->row[ROW_reach_next], f->seams.n_half, duals);
-  }
+  put_reach (&w, f, duals);
   if (f->drops) {
     put_series (&w, "ready", f, duals, ROW_ready, false);
     put_series (&w, "remake", f, duals, ROW_remake, false);

@@ -28,7 +28,7 @@ static bool is_exact (const flow *f, int32_t slot) {
   return f->need[slot] > 0 && !flow_ends_at_seam (f, slot);
 }
 
-/* Of a slot that meets another at a seam, or both its neighbours. */
+/* A slot that meets another at a seam has more of them. */
 static void seam_rows (flow_builder *b, int32_t j) {
   flow *f = b->f;
   const flow_seams *s = &f->seams;

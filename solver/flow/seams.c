@@ -95,7 +95,7 @@ bool flow_sum_seams (flow *f, arena *a, error *err) {
 
 static const int64_t most = (int64_t)SEAM_PARTS << SEAM_BITS;
 
-/* Of a chain over seam j: an op on either side of it is cut at least. */
+/* A chain over seam j: an op on either side of it is cut at least. */
 static void crossed (flow_builder *b, int32_t j) {
   flow *f = b->f;
   const flow_seams *s = &f->seams;
@@ -111,7 +111,7 @@ static void crossed (flow_builder *b, int32_t j) {
   flow_end_column (b, COLUMN_crossed, j, 0, most, 0);
 }
 
-/* Of a chain over all of slot i: the others of its ops are cut too. */
+/* A chain over all of slot i: the others of its ops are cut too. */
 static void inner (flow_builder *b, int32_t i) {
   flow *f = b->f;
   const flow_seams *s = &f->seams;
@@ -129,7 +129,7 @@ static void inner (flow_builder *b, int32_t i) {
   flow_end_column (b, COLUMN_inner, i, 0, most, 0);
 }
 
-/* Of a chain over seam j and back to slot i, which is not the one before the seam. */
+/* A chain over seam j and back to slot i, which is not the one before the seam. */
 static void reach (flow_builder *b, int32_t j, int32_t i) {
   flow *f = b->f;
   int32_t at = f->seams.half_from[j] + j - 1 - i;
@@ -144,7 +144,7 @@ static void reach (flow_builder *b, int32_t j, int32_t i) {
   flow_end_column (b, COLUMN_reach, at, 0, most, 0);
 }
 
-/* What a chain leaves to its further parts, which run in later slots. */
+/* A chain leaves time, bytes and runs to its further parts, which run in later slots. */
 static void left (flow_builder *b, int32_t j) {
   flow *f = b->f;
   const flow_seams *s = &f->seams;

@@ -62,7 +62,7 @@ static int64_t half_of (const prover *v, int64_t bytes) {
   return (int64_t)(((wide)bytes * (batch - batch / 2) + batch - 1) / batch);
 }
 
-/* Of a tensor used at op a and next at op b: it lives across the seams between. */
+/* A tensor used at op a and next at op b lives across the seams between. */
 static void add_halves (prover *v, int32_t tensor, int32_t a, int32_t b) {
   struct prover_seams *s = &v->seams;
   int32_t slot = v->slot_of[a];
@@ -90,7 +90,7 @@ static bool number_halves (prover *v, error *err) {
   return s->half;
 }
 
-/* What an op's further part costs, rounded down. Times and rates are below 2^54 each. */
+/* The cost of a further part, rounded down. Times and rates are below 2^54 each. */
 static wide section_grains (const prover *v) {
   unsigned __int128 most = INT64_MAX / 4, e9 = 1000000000;
   unsigned __int128 x =
@@ -157,7 +157,7 @@ static void chain_column (prover *v, wide price) {
   prover_column (v, price, 0, (wide)SEAM_PARTS << SEAM_BITS);
 }
 
-/* What a chain that crosses seam j may leave to its further parts: of one slot, or of all before.
+/* A chain that crosses seam j leaves as much to its further parts: of one slot, or of all before.
  */
 static void charge_left (prover *v, wide *price, int32_t j, wide out, wide in, wide due,
                          wide work) {
