@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Tensors made again where other programs share the card and take its room.
+# Tensors made again of launches with attributes, and where other programs share the card and take its room.
 . "$(dirname "$0")/run.bash"
 export TMPDIR=$work/folders
 unset XDG_RUNTIME_DIR
@@ -35,6 +35,16 @@ resized() { # another program comes and goes, so that plans are made for less an
   [ "$(figure tested_ops first)" -gt "$(figure tested_ops made)" ] || { echo "tested $(figure tested_ops first), $(figure tested_ops made)"; return 1; }
   [ $status = 0 ] && cmp made.plain first.out && [ "$(figure resizes first)" -gt 0 ] && again first || { echo "status $status, $(figure resizes first) resizes, $(figure remakes first) remakes, $(figure unfit_ops first) unfit"; return 1; }
 }
+attributed() { # in clusters, and beside the launch before; one that records an event is not launched again
+  local it
+  made 3 16
+  for it in 4 6 7; do
+    same made --wait --host 1GiB --budget $((holds * 55 / 100))B --emulated $device -- "${player[@]}" 16 step3.json attribute=$it || return 1
+    if [ $it = 7 ]; then [ "$(figure remakes made)" = 0 ] || return 1; else again made || return 1; fi
+  done
+}
+
+claim "kernels with attributes are launched again, but for those that do something else besides" attributed
 claim "a plan in a group's room makes tensors again" shared
 claim "so do plans that are made for less and more room" resized
 finish

@@ -63,7 +63,10 @@ typedef struct CUmemAccessDesc {
   unsigned int flags;
 } CUmemAccessDesc;
 
-typedef struct CUlaunchAttribute CUlaunchAttribute;
+typedef struct CUlaunchAttribute {
+  unsigned int id;
+  char pad[4], value[64];
+} CUlaunchAttribute;
 
 typedef struct CUDA_MEMCPY2D {
   size_t srcXInBytes, srcY;

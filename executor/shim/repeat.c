@@ -7,7 +7,7 @@
 
 #include "executor/shim/guard.h"
 
-enum { MOST_SMALL = 16, UNIT = 512 };
+enum { MOST_SMALL = 16, MOST_ATTRIBUTES = 8, UNIT = 512 };
 
 typedef struct piece { /* a small tensor */
   CUdeviceptr at;
@@ -18,6 +18,7 @@ struct repeat {
   bool kept; /* for this step */
   CUfunction function;
   CUlaunchConfig how;
+  CUlaunchAttribute attributes[MOST_ATTRIBUTES];
   int32_t bit, name, n_params;
   char *bytes; /* of the parameters */
   size_t capacity;
@@ -29,9 +30,45 @@ struct repeat {
   int64_t aside_bytes;
 };
 
+/* How it begins beside the launch before; a launch by itself begins behind it. */
+static bool is_left_out (unsigned int id) {
+  return id == CU_LAUNCH_ATTRIBUTE_IGNORE || id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
+         id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+}
+
+/* It says where blocks run, and nothing of what they do. */
+static bool is_kept (unsigned int id) {
+  static const unsigned int kept[] = { CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                       CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+                                       CU_LAUNCH_ATTRIBUTE_PRIORITY,
+                                       CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+                                       CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+                                       CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+                                       CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT };
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+    if (kept[i] == id)
+      return true;
+  return false;
+}
+
+static bool can_keep (const CUlaunchConfig *l) {
+  bool good = l->numAttrs <= MOST_ATTRIBUTES;
+  for (unsigned int i = 0; good && i < l->numAttrs; i++)
+    good = is_left_out (l->attrs[i].id) || is_kept (l->attrs[i].id);
+  return good;
+}
+
+static void keep_attributes (repeat *r, const CUlaunchConfig *l) {
+  r->how.attrs = r->attributes;
+  r->how.numAttrs = 0;
+  for (unsigned int i = 0; i < l->numAttrs; i++)
+    if (!is_left_out (l->attrs[i].id))
+      r->attributes[r->how.numAttrs++] = l->attrs[i];
+}
+
 bool repeat_can (const op *o, const CUlaunchConfig *l, void **extra) {
   return o->kind == OP_LAUNCH && o->function != NULL && !o->function->has_lists &&
-         o->stream_bit != MANY_STREAMS && l->numAttrs == 0 && extra == NULL;
+         o->stream_bit != MANY_STREAMS && can_keep (l) && extra == NULL;
 }
 
 bool repeat_is_kept (const repeat *r) {
@@ -177,6 +214,7 @@ bool repeat_keep (shim *s, op *o, const CUlaunchConfig *l, CUfunction f, void **
   r->function = f;
   r->how = *l;
   r->how.hStream = o->stream;
+  keep_attributes (r, l);
   r->bit = o->stream_bit;
   r->name = o->name;
   r->kept = keep_params (r, o, params) && find_small (s, r, o->function) && has_aside (s, r) &&
@@ -223,14 +261,19 @@ bool repeat_put_aside (shim *s, const repeat *r) {
   return move_small (s, r, 1, false);
 }
 
-bool repeat_launch (shim *s, const repeat *r) {
+static bool launch (shim *s, const repeat *r) {
   const CUlaunchConfig *l = &r->how;
+  if (l->numAttrs > 0)
+    return s->real.launch_ex (l, r->function, r->params, NULL) == CUDA_SUCCESS;
+  return s->real.launch (r->function, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX,
+                         l->blockDimY, l->blockDimZ, l->sharedMemBytes, l->hStream, r->params,
+                         NULL) == CUDA_SUCCESS;
+}
+
+bool repeat_launch (shim *s, const repeat *r) {
   s->block->seen.remakes++;
   return repeat_put_aside (s, r) && (!GUARD (given) || move_small (s, r, 0, true)) &&
-         s->real.launch (r->function, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX,
-                         l->blockDimY, l->blockDimZ, l->sharedMemBytes, l->hStream, r->params,
-                         NULL) == CUDA_SUCCESS &&
-         (!GUARD (undone) || move_small (s, r, 1, true));
+         launch (s, r) && (!GUARD (undone) || move_small (s, r, 1, true));
 }
 
 void repeat_done (shim *s, const repeat *r) {

@@ -32,6 +32,7 @@ typedef struct playing {
   CUstream streams[STREAMS_AT_MOST];
   CUevent event;
   int64_t n_streams, scale, random, n_random;
+  int64_t attribute; /* launches have one of that number */
   int64_t stray; /* from that step on it does something else before an op, in every second one */
 } playing;
 
@@ -54,7 +55,7 @@ static void wrong (const char *what) {
   fprintf (stderr,
            "player: `%s`: usage: player MODULE STEPS TRACE [scale=N] [stride=WORDS] [streams=N] "
            "[KIND=OP]... [habit_step=N] [random=SEED] [impure=N] "
-           "[stray=STEP]\n",
+           "[stray=STEP] [attribute=N]\n",
            what);
   exit (2);
 }
@@ -190,6 +191,7 @@ static void read_arguments (playing *p, int argc, char **argv) {
     if (!number (argv[i], "scale", &p->scale) && !number (argv[i], "stride", &player.stride) &&
         !number (argv[i], "streams", &p->n_streams) && !number (argv[i], "random", &p->random) &&
         !number (argv[i], "impure", &p->n_random) && !number (argv[i], "stray", &p->stray) &&
+        !number (argv[i], "attribute", &p->attribute) &&
         !number (argv[i], "habit_step", &habit_step) && !read_impurity (p, argv[i]))
       wrong (argv[i]);
   if (p->scale < 1 || player.stride < 1 || p->n_streams < 1 || p->n_streams > STREAMS_AT_MOST)
@@ -208,7 +210,12 @@ static void launch (playing *p, CUfunction f, CUstream s, player_head *head, CUd
   void *all[3 + 512] = { &head->op, &head->step, &head->drawn };
   for (int32_t i = 0; i < n; i++)
     all[3 + i] = &at[i];
-  gpu_must (&p->g, p->g.launch (f, 1, 1, 1, 32, 1, 1, 0, s, all, NULL), "cuLaunchKernel");
+  CUlaunchAttribute own = { .id = (unsigned int)p->attribute, .value = { 1 } };
+  CUlaunchConfig l = { 1, 1, 1, 32, 1, 1, 0, s, &own, 1 };
+  gpu_must (&p->g,
+            p->attribute > 0 ? p->g.launch_ex (&l, f, all, NULL)
+                             : p->g.launch (f, 1, 1, 1, 32, 1, 1, 0, s, all, NULL),
+            "cuLaunchKernel");
 }
 
 static CUdeviceptr filled_at (playing *p, CUdeviceptr at, int64_t words, int64_t seed) {
