@@ -14,7 +14,7 @@ typedef struct mark {
   int64_t predicted_ns; /* of the step that ends here, and began at the mark before; -1: none did */
 } mark;
 
-/* What is known of a step's ops, which outlives its plans. */
+/* Facts about a step's ops, which outlive its plans. */
 typedef struct known_step {
   step_beat *beats;
   uint8_t *facts;
