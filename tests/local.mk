@@ -335,6 +335,8 @@ EXTRA_DIST += \
   $(scripts_under_test) \
   tests/made_step.awk \
   tests/second/ranks.py \
+  tests/torch/budgets.py \
+  tests/torch/budgets_claims.py \
   tests/torch/capture_claims.py \
   tests/torch/compile_claims.py \
   tests/torch/home_claims.py \

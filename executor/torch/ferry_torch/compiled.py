@@ -99,6 +99,7 @@ class Cut:
 
     def __init__(self, joint, plan, host):
         self.joint, self.plan, self.host, self.graph = joint, plan, host, joint.graph
+        joint.put_in_order()
         self.node_of = {t: node for node, t in joint.number.items()}
         self.dropped = set(plan.maker)
         again = {k for e in plan.entries for k in e.ops}
@@ -197,7 +198,7 @@ class Planner:
         place = next((value(n).device for n in module.graph.nodes if value(n) is not None), torch.device("cpu"))
         with tempfile.TemporaryDirectory(prefix="ferry-") as folder:
             card, clock = card_of(self.device, place, folder)
-            joint = Joint(module.graph, clock, self.fuse)
+            joint = Joint(module.graph, clock, self.fuse, num_fwd_outputs)
             plan = self.planned(joint, card, place, folder)
         with unset_fake_temporarily():
             host = Host(place, plan.host_bytes)

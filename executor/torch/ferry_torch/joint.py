@@ -6,6 +6,7 @@ It is exact: functional ops, each with what it reads and makes. A view has the s
 import operator
 
 import torch
+from torch.utils import _pytree as pytree
 
 from .calls import FUNCTIONS
 
@@ -32,22 +33,55 @@ def is_pointwise(node):
     return isinstance(target, torch._ops.OpOverload) and torch.Tag.pointwise in target.tags and FUNCTIONS[target].steady
 
 
-class Joint:
-    """Nodes as ops and storages, with their numbers in the trace. With `fuse` what a compiler makes within the one
-    kernel that uses it is no tensor of its own."""
+def needed_for(nodes):
+    """All nodes from which these are made, and they themselves."""
+    found, left = set(), [n for n in nodes if isinstance(n, torch.fx.Node)]
+    while left:
+        node = left.pop()
+        if node not in found:
+            found.add(node)
+            left += node.all_input_nodes
+    return found
 
-    def __init__(self, graph, clock, fuse=False):
+
+def way_back(graph, outputs):
+    """All nodes that the way there does not need, and the order of all: one of these that stands amid the way there goes to its
+    first user."""
+    nodes, tangents = list(graph.nodes), set()
+    for node in nodes:
+        if TANGENT in node.name and node.op == "placeholder" or any(n in tangents for n in node.all_input_nodes):
+            tangents.add(node)
+    there = needed_for(pytree.arg_tree_leaves(*nodes[-1].args)[:outputs])
+    there.update(n for n in nodes if n.target is operator.getitem and n.args[0] in there)  # one op gives them all
+    back = tangents | {n for n in nodes if n.op != "placeholder" and n not in there}
+    last = max((k for k, n in enumerate(nodes) if n in there and n.op == "call_function"), default=-1)
+    place = {}
+    for k in reversed(range(len(nodes))):
+        node = nodes[k]
+        moved = k < last and node in back and node.op == "call_function" and node.users
+        place[node] = (min(place[user] for user in node.users)[0], 0, k) if moved else (k, 1, k)
+    return back, sorted(nodes, key=place.get)
+
+
+class Joint:
+    """Nodes as ops and storages, with their numbers in the trace; the forward pass makes the first `outputs` of the graph.
+    With `fuse` what a compiler makes within the one kernel that uses it is no tensor of its own."""
+
+    def __init__(self, graph, clock, fuse, outputs):
         self.graph, self.clock, self.fuse = graph, clock, fuse
         self.fused = {}  # of each such node, what it reads
-        self.nodes = list(graph.nodes)
         self.base, self.number, self.op_of, self.makers = {}, {}, {}, []
-        self.backward, self.tensors, self.ops = set(), [], []
-        for node in self.nodes:
-            if TANGENT in node.name and node.op == "placeholder" or any(n in self.backward for n in node.all_input_nodes):
-                self.backward.add(node)
+        self.backward, self.nodes = way_back(graph, outputs)
+        self.tensors, self.ops = [], []
         for node in self.nodes:
             self.meet(node)
         self.end_lives()
+
+    def put_in_order(self):
+        """The graph's nodes as the trace has them."""
+        for before, node in zip(self.nodes, self.nodes[1:]):
+            if before.next is not node:
+                before.append(node)
 
     def meet(self, node):
         if node.op == "placeholder":
