@@ -181,7 +181,7 @@ static void tell_bounds (FILE *to, const ranks_answer *x) {
   char ns[UNITS_TEXT], covers[COVER_TEXT];
   if (x->by_group)
     fprintf (to,
-             "%-9s %10s  what has to come in again through %s; it covers all plans that only "
+             "%-9s %10s  what has to cross %s; it covers all plans that only "
              "swap, whatever their ranks do\n",
              "bound", units_time (ns, x->lower_bound_ns), x->by_group);
   else

@@ -206,38 +206,99 @@ static gpu_host narrow_host (const device *d, host_group *group, int32_t cards) 
   return h;
 }
 
+/* Ranks behind one narrow link, planned in as little memory as there can be. */
+typedef struct planned_ranks {
+  random_case c;
+  gpu_host host;
+  host_group group;
+  ranks_question asked;
+  ranks_answer answer;
+  int64_t budget_bytes;
+} planned_ranks;
+
+static bool plan_ranks (int seed, int32_t ranks, arena *a, planned_ranks *p) {
+  error err = { 0 };
+  memory_floor f;
+  case_options made = { .seed = (uint64_t)seed, .features = CASE_GAPS, .most_ops = 9 };
+  ck_assert (random_case_make (&made, a, &p->c, &err));
+  device d = p->c.plan->device;
+  p->host = narrow_host (&d, &p->group, 4);
+  p->asked = (ranks_question){ &p->host, ranks };
+  ask q = ask_default (p->c.trace, &d);
+  allowed_into (&(allowed)SWAPS_ALONE, &q.options);
+  q.options.order = ORDER_AS_IS;
+  q.options.host_bytes = p->host.pinned_bytes;
+  q.reserve_ppm = 0;
+  ck_assert_msg (floor_of (p->c.trace, &d, a, &f, &err), "%s", err.text);
+  bool ok = ask_budget (&q, f.bytes, &err) &&
+            ranks_solve (p->c.trace, &p->asked, &q, a, &p->answer, &err);
+  p->budget_bytes = q.options.budget_bytes;
+  return ok;
+}
+
 START_TEST (no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card) {
   int gained = 0;
   for (int seed = 1; seed <= 12; seed++) {
     arena *a = arena_new (0);
-    error err = { 0 };
-    random_case c;
-    case_options made = { .seed = (uint64_t)seed, .features = CASE_GAPS, .most_ops = 9 };
-    ck_assert (random_case_make (&made, a, &c, &err));
-    device d = c.plan->device;
-    host_group group;
-    gpu_host h = narrow_host (&d, &group, 4);
-    ranks_question r = { &h, 1 + seed % 4 };
-    ask q = ask_default (c.trace, &d);
-    allowed_into (&(allowed)SWAPS_ALONE, &q.options);
-    q.options.order = ORDER_AS_IS;
-    q.options.host_bytes = h.pinned_bytes;
-    q.reserve_ppm = 0;
-    ranks_answer out;
-    memory_floor f;
-    ck_assert_msg (floor_of (c.trace, &d, a, &f, &err), "%s", err.text);
-    bool ok = ask_budget (&q, f.bytes, &err) && ranks_solve (c.trace, &r, &q, a, &out, &err);
-    if (ok) {
-      for (int i = 0; i < out.n_ways; i++)
-        ck_assert_int_ge (out.ways[i].step_ns, out.lower_bound_ns);
-      for (int i = 0; i < out.n_ways && out.ways[i].kind != RANKS_turns; i++)
-        ck_assert_int_ge (out.ways[i].step_ns, out.same_bound_ns);
-      ck_assert_int_le (out.ways[out.best].step_ns, out.ways[0].step_ns);
+    planned_ranks p;
+    if (plan_ranks (seed, 1 + seed % 4, a, &p)) {
+      const ranks_answer *out = &p.answer;
+      for (int i = 0; i < out->n_ways; i++)
+        ck_assert_int_ge (out->ways[i].step_ns, out->lower_bound_ns);
+      for (int i = 0; i < out->n_ways && out->ways[i].kind != RANKS_turns; i++)
+        ck_assert_int_ge (out->ways[i].step_ns, out->same_bound_ns);
+      ck_assert_int_le (out->ways[out->best].step_ns, out->ways[0].step_ns);
       gained++;
     }
     arena_free (a);
   }
   ck_assert_int_gt (gained, 6);
+}
+END_TEST
+
+static void random_rates (random_state *r, const device_link *l, host_group *g) {
+  for (int way = 0; way < COPY_WAYS; way++) {
+    g->one_way[way] = random_between (r, l->d2h_bytes_per_s / 256, l->d2h_bytes_per_s / 4);
+    g->one_way[way] = g->one_way[way] < DEVICE_LEAST_RATE ? DEVICE_LEAST_RATE : g->one_way[way];
+    g->both[way] = random_between (r, g->one_way[way] / 3, g->one_way[way]);
+  }
+}
+
+/* Each rank has any of the plans, behind a link of any rates. */
+START_TEST (no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share) {
+  int above = 0;
+  random_state r = random_seed (5);
+  for (int seed = 1; seed <= 24; seed++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    planned_ranks p;
+    if (!plan_ranks (seed, 2, a, &p)) {
+      arena_free (a);
+      continue;
+    }
+    for (int round = 0; round < 20; round++) {
+      rewritten rws[4];
+      sim_job jobs[4];
+      predicted costs[4];
+      sim_options o = { .host = &p.host };
+      int64_t ns;
+      int32_t n = (int32_t)random_between (&r, 2, 4);
+      random_rates (&r, &p.host.link, &p.group);
+      for (int32_t i = 0; i < n; i++) {
+        const plan *of = p.answer.plans[random_between (&r, 0, p.answer.n_plans - 1)].found.plan;
+        ck_assert (plan_rewrite (p.c.trace, of, a, &rws[i], &err));
+        jobs[i] = (sim_job){ p.c.trace, &rws[i], of };
+      }
+      ck_assert_msg (simulate (jobs, n, &o, a, costs, NULL, &err), "%s", err.text);
+      ck_assert (ranks_group_bound (p.c.trace, p.budget_bytes, &p.group, n, &ns, &err));
+      ck_assert_msg (costs->step_ns >= ns || !costs->settled, "seed %d: %lld beats the bound %lld",
+                     seed, (long long)costs->step_ns, (long long)ns);
+
+      above += ns > costs->compute_ns;
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (above, 12);
 }
 END_TEST
 
@@ -249,6 +310,7 @@ int main (int argc, char **argv) {
     rates_are_those_worked_out_by_hand,
     no_group_carries_more_than_it_can_and_none_wastes,
     no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card,
+    no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share,
     NULL,
   };
   return suite_run ("ranks", tests, 60);

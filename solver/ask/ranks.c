@@ -6,7 +6,6 @@
 
 #include "base/order.h"
 #include "base/units.h"
-#include "solver/flow/bound.h"
 #include "solver/flow/step.h"
 #include "trace/host_rates.h"
 #include "trace/simulate/simulate.h"
@@ -235,32 +234,87 @@ static bool try_turns (work *w, error *err) {
 
 /* ---- the bound ---- */
 
-/* So much must come in again in each step, over all cards of the group: nothing but copies may
-   bring it. */
+/* Bytes that cross the link of a rank in every step. */
+typedef struct crossing {
+  int64_t bytes[COPY_WAYS];
+} crossing;
+
+/* Tensors that no op of a step writes: what the host has of them may be good for ever. */
+static bool mark_written (const trace *t, arena *a, bool **out, error *err) {
+  *out = NEW (a, t->n_tensors, bool, err);
+  for (int32_t k = 0; *out && k < t->n_ops; k++)
+    for (int32_t i = 0; i < t->ops[k].writes.count; i++)
+      (*out)[t->ops[k].writes.at[i]] = true;
+  return *out;
+}
+
+static bool is_away (const gaps *g, int32_t op, int32_t at) {
+  return !g->at[at].unused && gap_spans (&g->at[at], op);
+}
+
+/* The bytes that are away at an op came in again in that step. Those that a step writes also went
+   out in it, since the host had older ones. */
+static crossing crossing_at (const gaps *g, const bool *written, int32_t op) {
+  int64_t in = g->base_bytes[op] - g->unused_bytes - g->room_bytes - g->slack_bytes[op];
+  int64_t clean = 0;
+  if (in <= 0)
+    return (crossing){ { 0, 0 } };
+  for (int32_t i = 0; i < g->count; i++)
+    if (!written[g->at[i].unit] && is_away (g, op, i))
+      clean += g->units->at[g->at[i].unit].bytes;
+  return (crossing){ { [WAY_out] = max_of (0, in - clean), [WAY_in] = in } };
+}
+
+static int64_t carried_ns (__int128 bytes, int64_t rate) {
+  __int128 ns = bytes * 1000000000 / rate;
+  return ns > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)ns;
+}
+
+/* A group never carries more than one way's rate, nor, both ways together, than the largest of
+   these and of what it carries both ways. */
+static int64_t group_ns (const host_group *g, const crossing *x, int32_t ranks) {
+  __int128 out = (__int128)x->bytes[WAY_out] * ranks, in = (__int128)x->bytes[WAY_in] * ranks;
+  int64_t most =
+      max_of (max_of (g->one_way[WAY_out], g->one_way[WAY_in]), g->both[WAY_out] + g->both[WAY_in]);
+  return max_of (carried_ns (out + in, most), max_of (carried_ns (out, g->one_way[WAY_out]),
+                                                      carried_ns (in, g->one_way[WAY_in])));
+}
+
+bool ranks_group_bound (const trace *t, int64_t budget_bytes, const host_group *g, int32_t ranks,
+                        int64_t *ns, error *err) {
+  arena *scratch = arena_made (err);
+  counted_step s;
+  bool *written;
+  bool ok = scratch && step_count_bytes (t, budget_bytes, scratch, &s, err) &&
+            mark_written (t, scratch, &written, err);
+  *ns = 0;
+  for (int32_t k = 0; ok && k < s.gaps.n_ops; k++) {
+    crossing x = crossing_at (&s.gaps, written, k);
+    *ns = max_of (*ns, group_ns (g, &x, ranks));
+  }
+  arena_free (scratch);
+  return ok;
+}
+
+/* Nothing but copies may bring what is away at an op: then the group's rows hold. */
 static bool group_bound (work *w, error *err) {
   ranks_answer *out = w->out;
   allowed x = allowed_of (&w->q->options);
-  int32_t op;
   if (allowed_rewrites (&x) || w->q->options.order != ORDER_AS_IS || trace_has_streams (w->t))
     return true;
-  arena *scratch = arena_made (err);
-  counted_step s;
-  bool ok = scratch && step_count_bytes (w->t, w->q->options.budget_bytes, scratch, &s, err);
-  for (int32_t g = 0; ok && g < w->r->host->n_groups; g++) {
-    device d = w->q->device;
-    uint64_t cards = w->r->host->groups[g].cards;
-    int64_t n = 0;
-    for (int32_t i = 0; i < w->r->ranks; i++)
-      n += cards >> i & 1;
-    d.link.h2d_bytes_per_s = units_div_up (w->r->host->groups[g].one_way[WAY_in], max_of (n, 1));
-    d.share_ppm = 1000000;
-    int64_t ns = n ? bound_crossing (&s.gaps, &d, &op) : 0;
-    if (ns > out->lower_bound_ns) {
+  bool ok = true;
+  for (int32_t i = 0; ok && i < w->r->host->n_groups; i++) {
+    const host_group *g = &w->r->host->groups[i];
+    int64_t ns;
+    int32_t n = 0;
+    for (int32_t r = 0; r < w->r->ranks; r++)
+      n += g->cards >> r & 1;
+    ok = ranks_group_bound (w->t, w->q->options.budget_bytes, g, n, &ns, err);
+    if (ok && ns > out->lower_bound_ns) {
       out->lower_bound_ns = ns;
-      out->by_group = w->r->host->groups[g].name;
+      out->by_group = g->name;
     }
   }
-  arena_free (scratch);
   return ok;
 }
 

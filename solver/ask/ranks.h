@@ -57,6 +57,12 @@ typedef struct ranks_answer {
    may be pinned. */
 device ranks_card (const ranks_question *r, const device *card);
 
+/* No plans of a trace that only swap, in its order and in so many bytes, are faster on `ranks` cards
+   of the group, whatever each does: so much crosses the group's link in every step, out, in, and
+   both together. */
+bool ranks_group_bound (const trace *t, int64_t budget_bytes, const host_group *g, int32_t ranks,
+                        int64_t *ns, error *err) MUST_CHECK;
+
 /* q: as of one card alone; its host_bytes are those of a rank. */
 bool ranks_solve (const trace *t, const ranks_question *r, const ask *q, arena *a,
                   ranks_answer *out, error *err) MUST_CHECK;
