@@ -156,7 +156,7 @@ const char *request_target (request *q) {
   return NULL;
 }
 
-/* As "%016llx", for each request. */
+/* Sixteen digits; a format takes longer, and each request has three. */
 static void put_hex (char *to, uint64_t number) {
   for (int i = 15; i >= 0; i--, number >>= 4)
     to[i] = "0123456789abcdef"[number & 15];
