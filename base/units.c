@@ -142,7 +142,8 @@ static const char *limit_text (char text[UNITS_TEXT], units_kind kind, int64_t v
 static bool parse_amount (const char *text, int64_t whole, int64_t *value, error *err) {
   int64_t ppm;
   if (!strchr (text, '%'))
-    return parse (text, "", byte_units, "a number of bytes such as 4GiB, or a share such as 80%", value, err);
+    return parse (text, "", byte_units, "a number of bytes such as 4GiB, or a share such as 80%",
+                  value, err);
   if (!units_parse_share (text, &ppm, err))
     return false;
   __int128 bytes = (__int128)whole * ppm / 1000000;

@@ -33,7 +33,7 @@ typedef struct request {
   char id[ID_TEXT];                /* of the request */
   char trace[56];                  /* the traceparent that was sent, or made */
   const char *part[REQUEST_PARTS]; /* of the path, where the template has {names} */
-  char parts[120];                 /* where they lie, if they are short */
+  char parts[120];                 /* their bytes, if they are short */
   int64_t began_ns;
   int64_t wait_until_ns; /* set by the first answer that waits */
   bool last;             /* it must not wait again */

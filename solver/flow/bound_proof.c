@@ -49,7 +49,7 @@ static const char *finish (json_writer *w, arena *a, error *err) {
   return out;
 }
 
-/* What the duals of chains over seams are, each in its place in order of names. */
+/* The duals of chains over seams, each in its place in order of names. */
 static void put_seams (json_writer *w, const flow *f, const int64_t *duals, flow_row_kind from,
                        const char *key) {
   if (f->seams.any)

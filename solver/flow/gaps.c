@@ -241,7 +241,7 @@ bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
   return mark_all (out, a, err);
 }
 
-/* Of the places [first, end) between ops of one run, that across which most lives. */
+/* Marks, among the places [first, end) between ops of one run, the one across which most lives. */
 static void mark_seam (gaps *g, int32_t first, int32_t end) {
   int32_t most = first;
   for (int32_t k = first; k < end; k++)

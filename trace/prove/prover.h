@@ -150,8 +150,8 @@ void prover_column (prover *v, wide price, wide low, wide high);
 
 /* Which slots meet at seams, and what is over memory there; before the pauses are looked at. */
 bool seams_begin (prover *v, error *err) MUST_CHECK;
-/* What slots of a run before a seam leave to those behind it; of runs again only once again_price
-   has opened them all. */
+/* The amounts that slots of a run before a seam leave to those behind it; of runs again only once
+   again_price has opened them all. */
 bool seams_sum (prover *v, error *err) MUST_CHECK;
 void seams_sum_work (prover *v);
 /* The columns of chains over seams. */
