@@ -147,7 +147,7 @@ static bool run (lab *l, uint64_t cards, copy_kind kind, rates *out, error *err)
   return true;
 }
 
-/* ---- sharers ---- */
+/* ---- the cards that share ---- */
 
 static uint64_t bit (int32_t card) {
   return (uint64_t)1 << card;
