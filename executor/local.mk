@@ -122,6 +122,7 @@ EXTRA_DIST += \
   executor/shim/README.md \
   executor/shim/abis.def \
   executor/shim/exports.def \
+  executor/shim/rules.md \
   executor/shim/tables.sh \
   executor/torch/README.md \
   executor/torch/examples/cnn.py \

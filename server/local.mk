@@ -109,6 +109,7 @@ EXTRA_DIST += \
   server/ask/README.md \
   server/client/README.md \
   server/http/README.md \
+  server/metrics.md \
   server/protocol/README.md \
   server/service/README.md \
   server/store/README.md \

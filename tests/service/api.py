@@ -623,11 +623,11 @@ def _ ():
   problem (ask (dict (asked, seed=99), "night-run-7"), 422, "invalid")
   problem (ask (asked, "x" * 200), 400)
 
-@claim ("what /metrics tells is what docs/service.md lists, by name and labels; it counts what was done")
+@claim ("what /metrics tells is what server/metrics.md lists, by name and labels; it counts what was done")
 def _ ():
   text = s.ask ("GET", "/metrics").body.decode ()
   told = dict (re.findall (r"(?m)^# TYPE (\S+) (\S+)$", text))
-  page = open (os.path.join (os.environ["srcdir"], "docs/service.md")).read ()
+  page = open (os.path.join (os.environ["srcdir"], "server/metrics.md")).read ()
   listed = re.findall (r"(?m)^\| `((?:ferry|process)_[a-z0-9_]+)(?:\{([a-z,]*)\})?` \| (\w+) \|", page)
   assert {n: k for n, _, k in listed} == told, set (told.items ()) ^ {(n, k) for n, _, k in listed}
   for name, labels, kind in listed:
