@@ -35,8 +35,9 @@ bool closing_of_plan (const trace *t, const plan *p, closing *out, error *err) {
 
 /* A path of ops on several streams may be shorter where they are cut or in another order. */
 static bool is_compute (const plan *p) {
+  const char *by = p->certificate.bound_by;
   return p->certificate.lower_bound_ns <= p->predicted.baseline_ns &&
-         strcmp (p->certificate.bound_by, "path") != 0;
+         (!by || strcmp (by, "path") != 0);
 }
 
 const char *closing_covers (const plan *p, char text[COVER_TEXT]) {

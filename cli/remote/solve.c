@@ -138,9 +138,10 @@ static bool print_closing (FILE *to, const json *root, error *err) {
   plan made = { .has_certificate = true, .certificate.has_cover = true };
   closing end = { .plan = &made };
   json others = json_member (root, "others"), proof = json_member (root, "certificate");
-  json cover = json_member (&proof, "cover");
+  json cover = json_member (&proof, "cover"), by = json_member (&proof, "bound_by");
   bool ok = get_costs (root, &made.predicted, err) &&
             get_int (&proof, "lower_bound_ns", &made.certificate.lower_bound_ns, err) &&
+            json_get_text (&by, &made.certificate.bound_by, err) &&
             cover_read (&cover, &made.certificate.cover, err);
   for (size_t i = 0; ok && i < json_count (&others) && i < ASK_OTHERS; i++) {
     json one = json_element (&others, i), option = json_member (&one, "option");
