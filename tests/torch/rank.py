@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One of several processes that train together on the CPU: rank.py RANK COUNT FOLDER. Says a line of JSON for each kind."""
+"""One of several processes that train together on the CPU: rank.py RANK COUNT FOLDER KIND... Says a line of JSON for each kind."""
 import json
 import os
 import sys
@@ -89,18 +89,21 @@ def refusal(make, folder):
     return {"kind": "updates", "said": ""}
 
 
-def main(rank, count, folder):
+KINDS = {"Replica": lambda own: compare(Replica, own, 0.2), "Viewed": lambda own: compare(Viewed, own, 0.2),
+         "Shard": lambda own: compare(Shard, own, 0.3), "updates": lambda own: refusal(Replica, own)}
+
+
+def main(rank, count, folder, *kinds):
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=count)
     own = os.path.join(folder, str(rank))
     os.mkdir(own)
-    for make, share in ((Replica, 0.2), (Viewed, 0.2), (Shard, 0.3)):
-        print(json.dumps(compare(make, own, share)), flush=True)
-    print(json.dumps(refusal(Replica, own)), flush=True)
+    for kind in kinds:
+        print(json.dumps(KINDS[kind](own)), flush=True)
     dist.barrier()
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

@@ -12,15 +12,14 @@ from common import HERE
 from nets import OPTIMIZERS
 from trap_claims import refused
 
-COUNT = int(os.environ.get("FERRY_TORCH_RANKS", 2))
-LIMIT = 240  # seconds; they wait for each other
+LIMIT = 600  # seconds; they wait for each other
 
 
-def said_by_all(folder):
+def said_by_all(folder, count, *kinds):
     """The lines of each process."""
-    ranks = [subprocess.Popen([sys.executable, os.path.join(HERE, "rank.py"), str(rank), str(COUNT), folder], text=True,
+    ranks = [subprocess.Popen([sys.executable, os.path.join(HERE, "rank.py"), str(rank), str(count), folder, *kinds], text=True,
                               env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-             for rank in range(COUNT)]
+             for rank in range(count)]
     try:
         for rank in ranks:
             out, err = rank.communicate(timeout=LIMIT)
@@ -31,16 +30,35 @@ def said_by_all(folder):
             rank.kill()
 
 
-def test_processes_that_train_together_learn_the_same(folder):
-    wanted = {"Replica": "allreduce_", "Viewed": "allreduce_", "Shard": "_allgather_base_"}
-    for rows in said_by_all(folder):
-        updates = rows.pop()
-        assert "several processes" in updates["said"], updates
-        assert [row["kind"] for row in rows] == list(wanted), rows
+COLLECTIVES = {"Replica": "allreduce_", "Viewed": "allreduce_", "Shard": "_allgather_base_"}
+
+
+def learn_the_same(folder, count, *kinds):
+    told = list(said_by_all(folder, count, *kinds))
+    assert len(told) == count, told
+    for rows in told:
+        assert [row["kind"] for row in rows] == list(kinds), rows
         for row in rows:
             assert row["same"] and row["unmatched"] == [0, 0] and row["steps"] == [19, 17], row
             assert row["out"] > 0 and row["followed"] > 0, row["text"]
-            assert wanted[row["kind"]] in row["collectives"], row["collectives"]
+            assert COLLECTIVES[row["kind"]] in row["collectives"], row["collectives"]
+
+
+def test_two_processes_learn_the_same(folder):
+    learn_the_same(folder, 2, *COLLECTIVES)
+
+
+def test_four_replicas_learn_the_same(folder):
+    learn_the_same(folder, 4, "Replica")
+
+
+def test_four_shards_learn_the_same(folder):
+    learn_the_same(folder, 4, "Shard")
+
+
+def test_updates_are_not_moved_in_each_process(folder):
+    for said, in said_by_all(folder, 2, "updates"):
+        assert "several processes" in said["said"], said
 
 
 def test_flat_shards_are_refused(folder):
