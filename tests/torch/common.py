@@ -68,12 +68,12 @@ def ferry(*arguments, accept=(0, 4)):
     return done.stdout
 
 
-def budget_of(trace, device, share):
-    """So much of the way from the least that any plan needs to what the step takes without one."""
-    least = json.loads(ferry("solve", trace, "-d", device, "--for", "torch", "--budget", "1KiB",
-                             "--json", accept=(1,)))["floor_bytes"]
-    most = json.loads(ferry("info", trace, "--json"))["peak_bytes"]
-    return int(least + share * max(0, most - least))
+def budget_of(trace, device, share, *more):
+    """So much of the way from the least that any plan needs to what the step takes without one, but no less than a plan was found
+    for: where nothing may be swapped, the room that kernels take on this machine may leave little to save."""
+    answer = json.loads(ferry("solve", trace, "-d", device, "--for", "torch", "--budget", "1KiB", "--json", *more, accept=(1,)))
+    most, least = json.loads(ferry("info", trace, "--json"))["peak_bytes"], answer["floor_bytes"]
+    return max(int(least + share * max(0, most - least)), answer["found_bytes"] if "only" in more else 0)
 
 
 def solve(folder, share, *more, rate=12 * 10**9):
@@ -81,7 +81,7 @@ def solve(folder, share, *more, rate=12 * 10**9):
     trace, plan, device = (os.path.join(folder, n) for n in ("step.json", "plan.json", "card.json"))
     card(folder, rate)
     ferry("solve", trace, "-d", device, "--for", "torch", "--budget",
-          f"{budget_of(trace, device, share)}B", "--gap", "5%", "--limit", "20000", "-o", plan, *more)
+          f"{budget_of(trace, device, share, *more)}B", "--gap", "5%", "--limit", "20000", "-o", plan, *more)
     return plan
 
 
