@@ -47,6 +47,22 @@ def test_what_a_plan_carries_is_really_copied_out_and_back(folder):
         assert sum(-(-n // 512) * 512 for n in sizes[way]) == 3 * seen[0]["d2h_bytes"] > 0, sizes
 
 
+def test_a_copy_that_comes_back_at_the_last_moment_is_before_its_views(folder):
+    from ferry_torch.compiled import Planner
+    plan_of = Planner.planned
+
+    def late(self, *how):
+        plan = plan_of(self, *how)
+        for move in plan.moves:
+            move.trigger = move.in_before
+        return plan
+    for net in ("cnn", "transformer"):
+        whole = trained(net, "100%", steps=2)[0]
+        with unittest.mock.patch.object(Planner, "planned", late):
+            result, seen, said = trained(net, "80%", "off", 2)
+        assert same(whole, result) and seen[0]["d2h_bytes"] > 0, said
+
+
 def test_what_does_not_fit_runs_without_a_budget(folder):
     result, reports, said = trained("cnn", "1KiB", steps=2)
     assert not reports and len(said) == 1 and "without a budget" in said[0], said
@@ -82,6 +98,42 @@ def test_a_tensor_without_bytes_is_none_of_the_trace(folder):
     whole, reports, said = trained(net, "1GiB")
     assert len(reports) == 1 and not any("without a budget" in line for line in said), said
     assert same(whole, trained(net, "100%")[0])
+
+
+class Rough(torch.autograd.Function):
+    """Draws on the way there what only the way back uses, and more on the way back."""
+
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x, torch.rand_like(x))
+        return 2 * x
+
+    @staticmethod
+    def backward(context, gradient):
+        x, noise = context.saved_tensors
+        return gradient * (1 + noise) + torch.rand(x.shape) * x
+
+
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.drop = nn.Conv2d(3, 12, 3), nn.Linear(12 * 18 * 18, 10), nn.Dropout(0.3)
+
+    def forward(self, x):
+        x = Rough.apply(self.drop(torch.tanh(self.one(x))))
+        return self.two(self.drop(torch.tanh(x)).flatten(1))
+
+
+def test_numbers_are_drawn_in_the_programs_order(folder):
+    """Each draw is once, on the way where the program has it, whichever way needs it: as without torch.compile."""
+    net = Noisy, pictures(20, 10)
+    plain = Job(net[0], OPTIMIZERS["adam"], net[1])
+    for n in range(5):
+        plain.step(n)
+    for budget in ("100%", "85%"):
+        result, reports, said = trained(net, budget)
+        assert reports and not any("without a budget" in line for line in said), said
+        assert same(plain.result(), result), f"{budget}: other bits"
 
 
 def test_where_a_graph_breaks_each_part_has_the_budget_and_that_is_said(folder):

@@ -3,9 +3,32 @@
 import os
 import shutil
 
+import torch
+
+import ferry_torch
 from common import same
 from compile_claims import trained
 from nets import NETS, Transformer, letters
+
+
+def test_statistics_change_on_the_way_there(folder):
+    """Inductor's graph writes them itself, and a pass without a way back changes them too. Copies are back
+    before the views of them."""
+    if not shutil.which(os.environ.get("CXX", "g++")):
+        return print("no C++ compiler: inductor is not tried")
+    torch._dynamo.reset()
+    make, batches = NETS["cnn"]
+    torch.manual_seed(1)
+    plain, planned, said = make(), make(), []
+    planned.load_state_dict(plain.state_dict())
+    step = torch.compile(planned, backend=ferry_torch.backend("85%", say=said.append), dynamic=False)
+    for n in range(2):
+        plain(batches(n)[0])
+        made = step(batches(n)[0])
+        for a, b in zip(plain.buffers(), planned.buffers()):
+            assert torch.allclose(a, b, atol=1e-4), f"{n}: {a} {b}"
+    made.sum().backward()
+    assert len(said) == 1 and "without a budget" not in said[0], said
 
 
 def test_inductor_learns_the_same_within_a_budget(folder):

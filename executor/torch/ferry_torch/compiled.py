@@ -142,9 +142,15 @@ class Cut:
             token = self.add(ops.gone.default, place, node, self.host.number, move.offset)
         made = value(node)
         begins = max(move.trigger, next(k for k, op in enumerate(self.joint.ops) if op["phase"] == "backward"))
-        with self.graph.inserting_before(self.joint.makers[min(begins, move.in_before)]):
+        with self.graph.inserting_before(order[min(order.index(self.joint.makers[min(begins, move.in_before)]),
+                                                   self.asked_for(node))]):
             self.done[node] = self.add(ops.back.default, place, token, self.host.number, move.offset, list(made.shape),
                                        list(made.stride()), made.dtype, made.device)
+
+    def asked_for(self, node):
+        """The place of what first asks for it on the way back, be it a view."""
+        return next(k for k, n in enumerate(self.joint.nodes) if n in self.joint.backward
+                    and any(self.joint.base.get(source) is node for source in n.all_input_nodes))
 
     def there(self, node):
         """What stands for it on the way back: itself where it is kept, else its copy, or it is made again here."""

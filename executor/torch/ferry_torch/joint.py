@@ -44,22 +44,45 @@ def needed_for(nodes):
     return found
 
 
+def written_in(nodes):
+    """Inputs that the graph itself changes, with their views."""
+    found = set()
+    for node in nodes:
+        if isinstance(node.target, torch._ops.OpOverload):
+            found.update(node.args[i] for i, _ in FUNCTIONS[node.target].changed if i < len(node.args))
+    for node in nodes:
+        if is_view(node) and node.args and node.args[0] in found:
+            found.add(node)
+    return found
+
+
+def stays(node, written):
+    """Would it make something else on the way back? Numbers are drawn in the program's order; what it reads may be new by then."""
+    if node.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward") or node.op != "call_function":
+        return False
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload) and (not FUNCTIONS[target].steady or FUNCTIONS[target].changed):
+        return True
+    return isinstance(target, torch._ops.HigherOrderOperator) or any(n in written for n in node.all_input_nodes)
+
+
 def way_back(graph, outputs):
     """All nodes that the way there does not need, and the order of all: one of these that stands amid the way there goes to its
-    first user."""
+    first user, and so does each view, which is no op of its own."""
     nodes, tangents = list(graph.nodes), set()
     for node in nodes:
         if TANGENT in node.name and node.op == "placeholder" or any(n in tangents for n in node.all_input_nodes):
             tangents.add(node)
-    there = needed_for(pytree.arg_tree_leaves(*nodes[-1].args)[:outputs])
+    there, written = needed_for(pytree.arg_tree_leaves(*nodes[-1].args)[:outputs]), written_in(nodes)
+    last = max((k for k, n in enumerate(nodes) if n in there and n.op == "call_function"), default=-1)
+    there |= needed_for([n for n in nodes if n not in tangents and stays(n, written)])
     there.update(n for n in nodes if n.target is operator.getitem and n.args[0] in there)  # one op gives them all
     back = tangents | {n for n in nodes if n.op != "placeholder" and n not in there}
-    last = max((k for k, n in enumerate(nodes) if n in there and n.op == "call_function"), default=-1)
     place = {}
     for k in reversed(range(len(nodes))):
         node = nodes[k]
-        moved = k < last and node in back and node.op == "call_function" and node.users
-        place[node] = (min(place[user] for user in node.users)[0], 0, k) if moved else (k, 1, k)
+        moved = node in back and node.op == "call_function" and node.users and (k < last or is_view(node))
+        place[node] = min(map(place.get, node.users))[:-1] + (is_view(node), k, len(nodes)) if moved else (k, len(nodes))
     return back, sorted(nodes, key=place.get)
 
 
