@@ -200,6 +200,46 @@ def test_an_optimizer_of_somebody_else(folder):
     assert kinds and set(kinds) == {"optimizer"}, kinds
 
 
+class Quantised(torch.optim.Optimizer):
+    """Momentum in 8 bits: blocks of a row of bytes, each with a scale of its own."""
+    block = 32
+
+    def __init__(self, params, lr=1e-2, beta=0.9):
+        super().__init__(params, {"lr": lr, "beta": beta})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state, size = self.state[p], -(-p.numel() // self.block) * self.block
+                if not state:
+                    state["mean"] = torch.full((size,), 128, dtype=torch.uint8)
+                    state["scale"] = torch.zeros(size // self.block, 1)
+                mean = (state["mean"].view(-1, self.block).float() - 128) * state["scale"]
+                gradient = F.pad(p.grad.flatten(), (0, size - p.numel())).view(-1, self.block)
+                mean.mul_(group["beta"]).add_(gradient)
+                state["scale"].copy_(mean.abs().amax(1, keepdim=True) / 127)
+                state["mean"].copy_((mean / state["scale"].clamp(min=1e-12)).round().add(128).flatten())
+                p.sub_(mean.flatten()[:p.numel()].view_as(p), alpha=group["lr"])
+
+
+def test_state_in_eight_bits_and_several_groups(folder):
+    """Bytes and scales are found as the optimizer's, and left alone: what a step of its own does in between, no plan can see."""
+    def optimizer(params):
+        params = list(params)
+        return Quantised([{"params": [p for p in params if p.dim() > 1]}, {"params": [p for p in params if p.dim() == 1], "lr": 1e-3}])
+    for share in (0.5, 0.1):
+        followed(folder, lambda: Job(Cnn, optimizer, pictures(20, 10)), share)
+    plan = plans.load(os.path.join(folder, "plan.json"))
+    rows = {t["name"]: t for t in plan.tensors if t["name"].endswith((".mean", ".scale"))}
+    weights = {name: p for name, p in Cnn().named_parameters()}
+    assert len(rows) == 2 * len(weights) and {row["kind"] for row in rows.values()} == {"optimizer"}, rows
+    assert plan.moves and not any(plan.tensors[move.tensor]["kind"] == "optimizer" for move in plan.moves), plan.moves
+    for name, p in weights.items():
+        blocks = -(-p.numel() // Quantised.block)
+        assert rows[name + ".mean"]["bytes"] == blocks * Quantised.block and rows[name + ".scale"]["bytes"] == 4 * blocks, rows
+
+
 def test_what_was_learned_is_kept_in_a_checkpoint(folder):
     """A run that goes on from a checkpoint learns nothing anew: each of its steps is the plan's."""
     plain, first, second = (Job(Cnn, OPTIMIZERS["adam"], pictures(20, 10)) for _ in range(3))
