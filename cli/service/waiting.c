@@ -145,8 +145,14 @@ static bool take_job (call *c, char **words, int *n) {
   return *n > 2 || error_set (&c->err, ERR_internal, "a worker cannot read its command");
 }
 
+void waiting_name (const char *command) {
+  char name[16];
+  snprintf (name, sizeof name, "ferry %s", command);
+  prctl (PR_SET_NAME, name);
+}
+
 int waiting_run (call *c) {
-  char *words[MOST_WORDS + 1] = { NULL }, name[16];
+  char *words[MOST_WORDS + 1] = { NULL };
   int64_t seconds = 0;
   int n = 0;
   if (!prepare (c) || !take_job (c, words, &n) ||
@@ -154,8 +160,7 @@ int waiting_run (call *c) {
     return c->err.code ? call_failed (c) : EXIT_USAGE;
   limit_twice (RLIMIT_CPU, 2 * seconds + SPARE_S, 2 * seconds + 2 * SPARE_S);
   bool own = n > 3 && strcmp (words[2], "worker") == 0;
-  snprintf (name, sizeof name, "ferry %s", words[own ? 3 : 2]);
-  prctl (PR_SET_NAME, name); /* for those who look at the processes */
+  waiting_name (words[own ? 3 : 2]);
   if (setenv ("TRACEPARENT", words[1], true) != 0 || !enter_sandbox (c))
     return call_failed (c);
   words[1] = "ferry";

@@ -6,5 +6,7 @@
 #include "cli/call/call.h"
 
 int waiting_run (call *c);
+/* Names this process by its command, for those who look at the processes. */
+void waiting_name (const char *command);
 
 #endif

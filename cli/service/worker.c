@@ -153,6 +153,7 @@ static pid_t write_beside (call *c, const char *command, const char *option, con
     return child;
   if (!child_ends_with (parent)) /* as the worker with the daemon */
     _exit (EXIT_USAGE);
+  waiting_name (command);
   _exit (c->program (6, arguments));
 }
 

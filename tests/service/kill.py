@@ -112,17 +112,17 @@ def _ ():
            "-o", "again.json", status=None)
     assert s.ask ("GET", f"/v1/schedules/{id}/files/plan").body == open ("again.json", "rb").read ()
 
-# A worker that draws has a child of its own, `ferry export`: one that is stopped stays until somebody kills it.
+# A worker that draws has a child of its own, named `ferry export`: one that is stopped stays until somebody kills it.
 seeds = itertools.count (1000)
 
 def draws (pid):
-  try: return b"export" in open (f"/proc/{pid}/cmdline", "rb").read ().split (b"\0")
+  try: return open (f"/proc/{pid}/comm").read () == "ferry export\n"
   except OSError: return False
 
 def stop_child ():
   for worker in children (s.process.pid):
     for child in children (worker):
-      if not draws (child): continue # before it is that program it has not yet asked to end with its worker
+      if not draws (child): continue # before it has that name it has not yet asked to end with its worker
       try: os.kill (child, signal.SIGSTOP)
       except ProcessLookupError: continue
       if child in children (worker):
