@@ -11,8 +11,9 @@ from torch import nn
 import ferry_torch
 from common import Allocator, Job, even_times, moves, same, solve
 from ferry_torch import trace as traces
-from ferry_torch.again import Book, Held, ModuleCall
+from ferry_torch.again import Book, Entry, Held, ModuleCall, can_run
 from ferry_torch.arena import Arena
+from ferry_torch.calls import FUNCTIONS
 from ferry_torch.lanes import CpuLanes
 from ferry_torch.slots import Content
 from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
@@ -223,6 +224,30 @@ def test_refusals(folder):
         entry["replaces"] = [t for t, row in enumerate(traces.load(os.path.join(folder, "step.json"))["tensors"])
                              if row["name"].endswith("bernoulli_") or row["kind"] == "parameter"][:1]
     refused(lambda: follow(changed_plan(plan, drops_what_is_held)), "is not written by this entry")
+    unmarked = {"name": "mul", "compute": {"kind": "torch"}, "side": [], "writes": [0]}  # other executors could
+    refused(lambda: Entry(0, {"before": 1, "ops": [0], "replaces": [0]}, [unmarked], [{"persistent": False}]), "would not make the same")
+
+
+def test_random_ops_are_not_run_again(folder):
+    aten, fresh = torch.ops.aten, types.SimpleNamespace(persistent=False, born=None)
+    x = torch.ones(1, 2, 4, 4)
+    for func, args, kwargs, may in (
+            (aten.relu.default, [x], {}, True), (aten.rand_like.default, [x], {}, False),
+            (aten.native_dropout.default, [x, 0.5, True], {}, False),
+            (aten._scaled_dot_product_flash_attention_for_cpu.default, [x, x, x, 0.5], {}, False)):
+        before = [fresh for a in args if a is x]
+        assert can_run(FUNCTIONS[func], args, kwargs, before, []) is may, func
+    kept = types.SimpleNamespace(persistent=True, born=None)
+    assert not can_run(FUNCTIONS[aten.add_.Tensor], [x, x], {}, [kept, fresh], [(kept, False)])
+
+
+def test_a_weight_that_has_changed_is_not_used_again(folder):
+    layer, x = nn.Linear(4, 4), torch.ones(2, 4)
+    call = ModuleCall(layer, layer.forward, types.SimpleNamespace(inputs=[-1], module="layer"), [x], {})
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    follower = types.SimpleNamespace(standing={}, plan=types.SimpleNamespace(tensors=[{"bytes": 32}]))
+    refused(lambda: call.run({"compute": {"out": [0]}}, None, follower), "a weight of layer")
 
 
 def test_statistics_change_the_first_time_only(folder):

@@ -88,6 +88,26 @@ GUARDS = {
         "again_claims.test_the_device_has_what_was_predicted", "again.py",
         ("        made = {}\n        with Below",
          "        made = {}\n        made[-1] = made\n        with Below")),
+    "versions_are_compared": (
+        "trap_claims.test_what_a_hook_leaves_on_the_device_is_compared", "held.py",
+        ("self.tensor._version != self.version", "False")),
+    "what_a_module_uses_later_stays_until_its_end": (
+        "trap_claims.test_what_a_module_uses_later_stays_until_its_end", "follower.py",
+        (" or slot.index in self.late", "")),
+    "a_tensor_without_bytes_is_any": (
+        "trap_claims.test_a_tensor_without_bytes_is_any", "follower.py", ("index < 0 or size ==", "size ==")),
+    "random_ops_do_not_run_again": (
+        "again_claims.test_random_ops_are_not_run_again", "again.py", ("if not known.steady:", "if False:")),
+    "what_runs_again_is_checked": (
+        "again_claims.test_refusals", "again.py", ('if "out" not in note:', "if False:")),
+    "weights_are_compared": (
+        "again_claims.test_a_weight_that_has_changed_is_not_used_again", "again.py", ("if p._version != version:", "if False:")),
+    "each_op_has_what_it_was_given": (
+        "again_claims.test_what_was_changed_meanwhile_is_said", "again.py",
+        ("self.held[index][at]", "next(iter(self.held[index].values()))")),
+    "each_pass_is_counted_once": (
+        "fit_claims.test_each_pass_of_a_step_is_counted_once", "fit.py",
+        ("getattr(model, self.method) if begun else inner", "inner")),
     "a_gradient_is_not_used_twice": (
         "early_claims.test_a_second_step_for_one_way_back_is_refused", "early.py",
         ("if not self.due:", "if False:")),

@@ -2,6 +2,7 @@
 """Known traps: each of these fails when the guard against it is taken out."""
 import json
 import os
+import types
 import unittest.mock
 
 import torch
@@ -12,6 +13,8 @@ import ferry_torch
 from common import Job, both, budget_of, card, even_times, ferry, moves, plan_for, same
 from nets import OPTIMIZERS, Cnn, Transformer, letters, pictures
 from ferry_torch import plan as plans
+from ferry_torch.follower import Follower
+from ferry_torch.held import Held
 from ferry_torch.spill import Room
 from ferry_torch.storages import Watched, Weak, storage_of
 from ferry_torch.updates import state_of
@@ -416,3 +419,25 @@ def test_a_weight_that_is_back_keeps_no_place(folder):
         other.bytes.zero_()
         assert slot.leave(0, True) == (0 if keeps else 32) and slot.release(True) and slot.bring()
         assert torch.equal(x, torch.arange(8.0))
+
+
+def test_what_a_hook_leaves_on_the_device_is_compared(folder):
+    """Its bytes are still the program's."""
+    for x in (torch.ones(3), torch.ones(3, requires_grad=True) * 2):
+        held = Held(x)
+        held.look()
+        x.add_(1)
+        refused(held.look, "modified by an inplace operation")
+
+
+def test_a_tensor_without_bytes_is_any(folder):
+    stub = types.SimpleNamespace(plan=types.SimpleNamespace(tensors=[{"bytes": 8}]))
+    storage = torch.ones(3).untyped_storage()
+    assert Follower.fits(stub, storage, None, -1) and not Follower.fits(stub, storage, None, 0)
+
+
+def test_what_a_module_uses_later_stays_until_its_end(folder):
+    """It has called another: what it owns may leave, but for what the recorder saw it use behind such a call."""
+    early, late, inner = (types.SimpleNamespace(index=i) for i in range(3))
+    stub = types.SimpleNamespace(late={1}, running={0: [("outer", [early, late]), ("inner", [inner])]})
+    assert [Follower.is_busy(stub, slot) for slot in (early, late, inner)] == [False, True, True]

@@ -16,19 +16,13 @@ from .storages import Form, Weak, storage_of, tensors_in
 def can_run(known, args, kwargs, before, changed):
     """May this op run once more? `before` says for each of its tensors what the trace knows of it,
     `changed` what it writes in place, with "on the side"."""
-    if not known.steady or drops_some(known, args, kwargs):
+    if not known.steady:
         return False
     if any(not side and (e.persistent or e.born is not None) for e, side in changed):
         return False
     given = tensors_in([args, kwargs], [])
     return all(t.dim() == 0 or e is not None and not (t.is_quantized or t.is_conj() or t.is_neg())
                for t, e in zip(given, before))
-
-
-def drops_some(known, args, kwargs):
-    """Attention with a share of its weights left out at random."""
-    return "attention" in known.name and (
-        kwargs.get("dropout_p", 0) > 0 or any(type(a) is float and a > 0 for a in args))
 
 
 def swapped(thing, act):
