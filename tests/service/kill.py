@@ -23,6 +23,12 @@ def children (pid):
   except OSError:
     return []
 
+def state_of (pid):
+  try: return open (f"/proc/{pid}/stat").read ().rsplit (")", 1)[1].split ()[0]
+  except OSError: return None
+
+def is_there (pid): return state_of (pid) not in (None, "Z")
+
 def submit (n):
   body = {"trace": trace, "budget_bytes": budget, "limit_ticks": dice.choice (efforts), "sections": "off",
           "recompute": "off", "order": "as-is", "seed": n}
@@ -62,7 +68,7 @@ for n in range (rounds):
     else:
       s.stop (signal.SIGKILL)
     end = time.time () + 10
-    while any (open (f"/proc/{w}/stat").read ().split ()[2] != "Z" for w in workers if os.path.exists (f"/proc/{w}/stat")):
+    while any (map (is_there, workers)):
       assert time.time () < end, "a worker has outlived its daemon"
       time.sleep (0.01)
     s.start ()
@@ -115,9 +121,11 @@ def _ ():
 # A worker that draws has a child of its own, named `ferry export`: one that is stopped stays until somebody kills it.
 seeds = itertools.count (1000)
 
-def draws (pid):
-  try: return open (f"/proc/{pid}/comm").read () == "ferry export\n"
-  except OSError: return False
+def name_of (pid):
+  try: return open (f"/proc/{pid}/comm").read ().strip ()
+  except OSError: return None
+
+def draws (pid): return name_of (pid) == "ferry export"
 
 def stop_child ():
   for worker in children (s.process.pid):
@@ -144,12 +152,6 @@ def job_with_stopped_child ():
         if found: return id, *found
   assert False, "no worker draws"
 
-def state_of (pid):
-  try: return open (f"/proc/{pid}/stat").read ().rsplit (")", 1)[1].split ()[0]
-  except OSError: return None
-
-def is_there (pid): return state_of (pid) not in (None, "Z")
-
 @claim ("what a worker has started ends with it, before its job is tried again")
 def _ ():
   id, worker, child = job_with_stopped_child ()
@@ -161,8 +163,8 @@ def group_of (pid):
   try: return os.getpgid (pid)
   except OSError: return None
 
-def of_daemon (): # its children, and their states
-  return {c: state_of (c) for c in children (s.process.pid)}
+def of_daemon (): # its children, and their states, but for those that wait for a job: a job names its worker
+  return {c: state_of (c) for c in children (s.process.pid) if (name_of (c) or "").startswith ("ferry ")}
 
 @claim ("what a worker has started in a group of its own ends too, and nothing of it is left")
 def _ ():
