@@ -244,7 +244,7 @@ CUresult kernel_command (machine *m, stream *s, const CUlaunchConfig *l, CUfunct
     command_drop (m, c);
     return r;
   }
-  gathering g = { .c = c, .tag = m->tag };
+  gathering g = { .c = c, .tag = machine_tag () };
   if (k->told.touches != NULL)
     k->told.touches (a, gather, &g);
   if (g.failed) {

@@ -7,9 +7,9 @@
 #include "executor/emu/core.h"
 
 /* Bytes that a copy or a memset writes belong to its maker from here on. */
-static bool add_touch (const machine *m, command *c, uint64_t at, int64_t bytes, bool writes) {
+static bool add_touch (command *c, uint64_t at, int64_t bytes, bool writes) {
   touch t = {
-    .at = at, .bytes = bytes, .how = writes ? EMU_WRITES | EMU_BEGINS : 0, .tag = m->tag
+    .at = at, .bytes = bytes, .how = writes ? EMU_WRITES | EMU_BEGINS : 0, .tag = machine_tag ()
   };
   return command_touch (c, &t);
 }
@@ -25,14 +25,14 @@ typedef struct copying {
   box box; /* of more than one row; else zero */
 } copying;
 
-static bool touch_rows (const machine *m, command *c, uint64_t at, bool writes) {
+static bool touch_rows (command *c, uint64_t at, bool writes) {
   const box *b = &c->as.copy.box;
   int64_t pitch = writes ? b->to_pitch : b->from_pitch;
   int64_t slice = writes ? b->to_slice : b->from_slice;
   bool good = true;
   for (int64_t i = 0; good && i < b->rows * b->planes; i++)
-    good = add_touch (m, c, at + (uint64_t)(i / b->rows * slice + i % b->rows * pitch), b->width,
-                      writes);
+    good =
+        add_touch (c, at + (uint64_t)(i / b->rows * slice + i % b->rows * pitch), b->width, writes);
   return good;
 }
 
@@ -55,9 +55,9 @@ static command *copy_command (machine *m, stream *s, const copying *w) {
   c->as.copy.from = w->from;
   c->as.copy.box = w->box.rows > 0 ? w->box : (box){ w->bytes, 1, 1, 0, 0, 0, 0 };
   c->as.copy.bytes = c->as.copy.box.width * c->as.copy.box.rows * c->as.copy.box.planes;
-  bool good = is_known (m, w->from) ? touch_rows (m, c, w->from, false) : copy_stage (c);
+  bool good = is_known (m, w->from) ? touch_rows (c, w->from, false) : copy_stage (c);
   if (good && is_known (m, w->to))
-    good = touch_rows (m, c, w->to, true);
+    good = touch_rows (c, w->to, true);
   if (good)
     return c;
   command_drop (m, c);
@@ -258,7 +258,7 @@ CUresult set_command (machine *m, stream *s, uint64_t to, uint32_t value, size_t
   if (!is_known (m, to) || to % (uint64_t)width != 0 || count == 0 || count > (size_t)1 << 53)
     return CUDA_ERROR_INVALID_VALUE;
   command *c = command_new (m, s, COMMAND_SET);
-  if (c == NULL || !add_touch (m, c, to, (int64_t)count * width, true)) {
+  if (c == NULL || !add_touch (c, to, (int64_t)count * width, true)) {
     if (c != NULL)
       command_drop (m, c);
     return CUDA_ERROR_OUT_OF_MEMORY;

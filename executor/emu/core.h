@@ -223,7 +223,6 @@ typedef struct machine {
   int64_t pool_used, pool_used_high, pool_reserved_high, pool_threshold;
   int pool_reuse[3];
   race_state *races;
-  uint64_t tag; /* of pinned memory that calls name */
   struct graphs *graphs;
 } machine;
 
@@ -238,6 +237,8 @@ machine *machine_enter_stuck (void); /* even where an error stays; NULL: no mach
 /* The device whose primary context this is; -1: none of this process. */
 int32_t machine_card_of (const void *context);
 CUresult machine_leave (machine *m, CUresult result);
+/* The owner, by the calling thread, of pinned memory that its calls name. */
+uint64_t machine_tag (void);
 int64_t machine_now (const machine *m);
 void machine_spend (machine *m, int64_t ns);    /* virtual clock: the host is busy for so long */
 void machine_catch_up (machine *m);             /* the host has waited until the device's now */
@@ -301,7 +302,8 @@ void stream_remove (machine *m, stream *s); /* once its work is done */
 
 /* command.c */
 command *command_new (machine *m, stream *s, command_kind kind);
-command *command_take (machine *m, stream *s, command_kind kind); /* the host's call costs nothing */
+command *command_take (machine *m, stream *s,
+                       command_kind kind); /* the host's call costs nothing */
 /* The same once more; pageable memory is staged as it is now. */
 command *command_again (machine *m, stream *s, const command *of);
 /* Its reads and writes, for the mapping check and the race checker. false: no memory. */

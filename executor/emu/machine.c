@@ -240,12 +240,18 @@ CUresult emuNow (int64_t *ns) {
   return machine_leave (m, CUDA_SUCCESS);
 }
 
+static _Thread_local uint64_t own_tag; /* other threads name their own bytes */
+
+uint64_t machine_tag (void) {
+  return own_tag;
+}
+
 CUresult emuTag (uint64_t owner) {
   CUresult refused;
   machine *m = machine_enter (true, &refused);
   if (m == NULL)
     return refused;
-  m->tag = owner;
+  own_tag = owner;
   return machine_leave (m, CUDA_SUCCESS);
 }
 
