@@ -25,7 +25,7 @@ typedef struct refusal {
 } refusal;
 
 static const refusal trace_refusals[] = {
-  { "", "line 1: not JSON: unexpected token near end of file" },
+  { "", "empty, where JSON is expected" },
   { "{", "string or '}' expected" },
   { "[]", "an object is needed here, not an array" },
   { "{\"format\":\"ferry-trace/9\"}", "/format: `ferry-trace/9` is not a trace" },

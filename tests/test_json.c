@@ -17,7 +17,6 @@ static json_document *opened (const char *text) {
 
 START_TEST (what_is_not_json_is_refused_with_its_line) {
   static const char *const texts[] = {
-    "",
     "{",
     "{\"a\":1,}",
     "{\"a\":1}x",
@@ -59,7 +58,7 @@ START_TEST (a_mark_of_utf8_says_nothing) {
   ck_assert_ptr_nonnull (strstr (err.text, "(byte 5)"));
   err = (error){ 0 };
   ck_assert_ptr_null (json_open (NULL, 0, &err)); /* an answer without a body */
-  ck_assert_ptr_nonnull (strstr (err.text, "near end of file (byte 0)"));
+  ck_assert_str_eq (err.text, "empty, where JSON is expected");
 }
 END_TEST
 
