@@ -248,21 +248,41 @@ static bool mark_written (const trace *t, arena *a, bool **out, error *err) {
   return *out;
 }
 
-static bool is_away (const gaps *g, int32_t op, int32_t at) {
-  return !g->at[at].unused && gap_spans (&g->at[at], op);
+/* Per op, the bytes of tensors that no op writes and that may be away there. */
+static int64_t *clean_bytes (const gaps *g, const bool *written, arena *a, error *err) {
+  int64_t *clean = NEW (a, (int64_t)g->n_ops + 1, int64_t, err);
+  for (int32_t i = 0; clean && i < g->count; i++) {
+    const gap *x = &g->at[i];
+    int64_t bytes = g->units->at[x->unit].bytes;
+    if (x->unused || written[x->unit])
+      continue;
+    clean[x->after + 1] += bytes;
+    clean[x->before] -= bytes;
+    clean[0] += x->before <= x->after ? bytes : 0;
+  }
+  for (int32_t k = 0; clean && k < g->n_ops; k++)
+    clean[k + 1] += clean[k];
+  return clean;
 }
 
 /* The bytes that are away at an op came in again in that step. Those that a step writes also went
    out in it, since the host had older ones. */
-static crossing crossing_at (const gaps *g, const bool *written, int32_t op) {
-  int64_t in = g->base_bytes[op] - g->unused_bytes - g->room_bytes - g->slack_bytes[op];
-  int64_t clean = 0;
-  if (in <= 0)
-    return (crossing){ { 0, 0 } };
-  for (int32_t i = 0; i < g->count; i++)
-    if (!written[g->at[i].unit] && is_away (g, op, i))
-      clean += g->units->at[g->at[i].unit].bytes;
-  return (crossing){ { [WAY_out] = max_of (0, in - clean), [WAY_in] = in } };
+static bool count_crossings (const trace *t, int64_t budget_bytes, arena *a, crossing **out,
+                             error *err) {
+  counted_step s;
+  bool *written;
+  if (!step_count_bytes (t, budget_bytes, a, &s, err) || !mark_written (t, a, &written, err))
+    return false;
+  const gaps *g = &s.gaps;
+  const int64_t *clean = clean_bytes (g, written, a, err);
+  if (!clean || !(*out = NEW (a, t->n_ops, crossing, err)))
+    return false;
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    int64_t in = g->base_bytes[k] - g->unused_bytes - g->room_bytes - g->slack_bytes[k];
+    (*out)[k].bytes[WAY_in] = max_of (0, in);
+    (*out)[k].bytes[WAY_out] = max_of (0, in - clean[k]);
+  }
+  return true;
 }
 
 static int64_t carried_ns (__int128 bytes, int64_t rate) {
@@ -280,18 +300,19 @@ static int64_t group_ns (const host_group *g, const crossing *x, int32_t ranks) 
                                                       carried_ns (in, g->one_way[WAY_in])));
 }
 
+static int64_t slowest_ns (const host_group *g, const crossing *at, int32_t n_ops, int32_t ranks) {
+  int64_t ns = 0;
+  for (int32_t k = 0; k < n_ops; k++)
+    ns = max_of (ns, group_ns (g, &at[k], ranks));
+  return ns;
+}
+
 bool ranks_group_bound (const trace *t, int64_t budget_bytes, const host_group *g, int32_t ranks,
                         int64_t *ns, error *err) {
   arena *scratch = arena_made (err);
-  counted_step s;
-  bool *written;
-  bool ok = scratch && step_count_bytes (t, budget_bytes, scratch, &s, err) &&
-            mark_written (t, scratch, &written, err);
-  *ns = 0;
-  for (int32_t k = 0; ok && k < s.gaps.n_ops; k++) {
-    crossing x = crossing_at (&s.gaps, written, k);
-    *ns = max_of (*ns, group_ns (g, &x, ranks));
-  }
+  crossing *at;
+  bool ok = scratch && count_crossings (t, budget_bytes, scratch, &at, err);
+  *ns = ok ? slowest_ns (g, at, t->n_ops, ranks) : 0;
   arena_free (scratch);
   return ok;
 }
@@ -302,19 +323,21 @@ static bool group_bound (work *w, error *err) {
   allowed x = allowed_of (&w->q->options);
   if (allowed_rewrites (&x) || w->q->options.order != ORDER_AS_IS || trace_has_streams (w->t))
     return true;
-  bool ok = true;
+  arena *scratch = arena_made (err);
+  crossing *at;
+  bool ok = scratch && count_crossings (w->t, w->q->options.budget_bytes, scratch, &at, err);
   for (int32_t i = 0; ok && i < w->r->host->n_groups; i++) {
     const host_group *g = &w->r->host->groups[i];
-    int64_t ns;
     int32_t n = 0;
     for (int32_t r = 0; r < w->r->ranks; r++)
       n += g->cards >> r & 1;
-    ok = ranks_group_bound (w->t, w->q->options.budget_bytes, g, n, &ns, err);
-    if (ok && ns > out->lower_bound_ns) {
+    int64_t ns = slowest_ns (g, at, w->t->n_ops, n);
+    if (ns > out->lower_bound_ns) {
       out->lower_bound_ns = ns;
       out->by_group = g->name;
     }
   }
+  arena_free (scratch);
   return ok;
 }
 

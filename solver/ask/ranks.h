@@ -57,9 +57,9 @@ typedef struct ranks_answer {
    may be pinned. */
 device ranks_card (const ranks_question *r, const device *card);
 
-/* No plans of a trace that only swap, in its order and in so many bytes, are faster on `ranks` cards
-   of the group, whatever each does: so much crosses the group's link in every step, out, in, and
-   both together. */
+/* A time that no plans of a trace beat which only swap, in its order and in this budget, on `ranks`
+   cards of the group, whatever each does: what crosses the group's link in every step, out, in, and
+   both together, takes as long. */
 bool ranks_group_bound (const trace *t, int64_t budget_bytes, const host_group *g, int32_t ranks,
                         int64_t *ns, error *err) MUST_CHECK;
 
