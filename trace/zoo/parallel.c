@@ -36,10 +36,11 @@ typedef struct parallel {
   int32_t *last_write; /* per tensor of t: the last op before the updates that writes it */
   int32_t *reduced;    /* per tensor of t: the op that reduces this gradient */
   int32_t *bucket;     /* gradients, or parameters, that wait for a collective */
+  int32_t *gathering;  /* parameters that the collective at hand brings */
   int32_t n_bucket, n_buckets, first_update, n_left;
   int64_t bucket_bytes;
   session *sessions;
-  int32_t *session_of; /* per op of t */
+  int32_t *session_of; /* per op of t before the updates; -1: none has begun */
   int32_t n_sessions;
 } parallel;
 
@@ -47,8 +48,8 @@ static int64_t share_of (const parallel *p, int64_t bytes) {
   return units_div_up (bytes, p->r->ranks);
 }
 
-/* By the count of nccl-tests, a ring moves (N - 1) / N of the bytes once, or twice for a sum that all
-   get. */
+/* By the count of nccl-tests, a ring moves (N - 1) / N of the bytes once, or twice for a sum that
+   all get. */
 static int64_t ring_ns (const parallel *p, collective_kind kind, int64_t bytes) {
   int64_t times = kind == COLLECTIVE_all_reduce ? 2 : 1;
   int64_t moved = units_scale (bytes, times * (p->r->ranks - 1), p->r->ranks);
@@ -69,8 +70,7 @@ static int32_t put_collective (parallel *p, collective_kind kind, const char *na
 }
 
 static const char *numbered (parallel *p, const char *what, int32_t number) {
-  const char *name = arena_format (p->a, p->err, "%s%d", what, number);
-  return name ? name : "";
+  return arena_format (p->a, p->err, "%s%d", what, number);
 }
 
 static int64_t bytes_of (const parallel *p, int32_t x) {
@@ -141,6 +141,12 @@ static bool find_sessions (parallel *p) {
   return true;
 }
 
+/* NULL where parameters are not gathered, none have been so far, or they are updated. */
+static session *session_at (const parallel *p, int32_t k) {
+  bool any = p->r->shard == ZOO_SHARD_all && k < p->first_update && p->session_of[k] >= 0;
+  return any ? &p->sessions[p->session_of[k]] : NULL;
+}
+
 /* ---- tensors ---- */
 
 /* State that is divided has the same numbers as before: tensors are added behind. */
@@ -166,7 +172,6 @@ static void put_tensors (parallel *p) {
 static void reduce_bucket (parallel *p, int32_t after) {
   bool all = p->r->shard == ZOO_SHARD_none;
   collective_kind kind = all ? COLLECTIVE_all_reduce : COLLECTIVE_reduce_scatter;
-  int32_t shard[1];
   int32_t k = put_collective (p, kind, numbered (p, "gradients", p->n_buckets++), p->bucket_bytes,
                               OP_BACKWARD, after);
   for (int32_t i = 0; i < p->n_bucket; i++) {
@@ -178,10 +183,8 @@ static void reduce_bucket (parallel *p, int32_t after) {
       continue;
     }
     const char *name = arena_format (p->a, p->err, "%s.shard", p->t->tensors[g].name);
-    shard[0] =
-        build_tensor (p->b, name ? name : "", share_of (p, bytes_of (p, g)), TENSOR_GRADIENT);
-    build_write (p->b, shard[0]);
-    p->now[g] = shard[0];
+    p->now[g] = build_tensor (p->b, name, share_of (p, bytes_of (p, g)), TENSOR_GRADIENT);
+    build_write (p->b, p->now[g]);
   }
   p->n_bucket = 0;
   p->bucket_bytes = 0;
@@ -194,7 +197,8 @@ static int64_t bucket_limit (const parallel *p) {
 }
 
 static void take_gradients (parallel *p, int32_t k) {
-  bool ends = p->r->shard == ZOO_SHARD_all && p->sessions[p->session_of[k]].end == k + 1;
+  const session *s = session_at (p, k);
+  bool ends = s && s->end == k + 1;
   const index_list *writes = &p->t->ops[k].writes;
   for (int32_t i = 0; i < writes->count; i++) {
     int32_t g = writes->at[i];
@@ -236,24 +240,21 @@ static void gather_session (parallel *p, int32_t s) {
       p->next[y] =
           build_tensor (p->b, arena_format (p->a, p->err, "%s.whole", p->t->tensors[y].name),
                         bytes_of (p, y), TENSOR_TEMPORARY);
-      p->bucket[p->t->n_tensors + n++] = y;
+      p->gathering[n++] = y;
       bytes += bytes_of (p, y);
     }
   x->gathered =
       put_collective (p, COLLECTIVE_all_gather, numbered (p, "gather", s), bytes,
                       p->t->ops[x->first].phase, s > 1 ? p->sessions[s - 2].last_made : NO_OP);
   for (int32_t i = 0; i < n; i++) {
-    build_read (p->b, p->bucket[p->t->n_tensors + i]);
-    build_write (p->b, p->next[p->bucket[p->t->n_tensors + i]]);
+    build_read (p->b, p->gathering[i]);
+    build_write (p->b, p->next[p->gathering[i]]);
   }
 }
 
 /* ---- ops ---- */
 
-static void begin_session (parallel *p, int32_t k) {
-  int32_t s = p->session_of[k];
-  if (s < 0 || p->sessions[s].first != k)
-    return;
+static void begin_session (parallel *p, int32_t s) {
   if (s == 0)
     gather_session (p, 0);
   for (int32_t x = 0; x < p->t->n_tensors; x++)
@@ -287,18 +288,21 @@ static void put_op (parallel *p, int32_t k) {
     build_after (p->b, p->reduced[p->gradient_of[k]]);
 }
 
+/* Updates change the shards that a rank has, not what was gathered. */
+static void use_shards (parallel *p) {
+  for (int32_t x = 0; x < p->t->n_tensors; x++)
+    if (p->t->tensors[x].kind == TENSOR_PARAMETER)
+      p->now[x] = x;
+}
+
 static void put_step (parallel *p) {
-  bool gathers = p->r->shard == ZOO_SHARD_all;
   for (int32_t k = 0; k < p->t->n_ops; k++) {
-    if (gathers && k < p->first_update)
-      begin_session (p, k);
-    for (int32_t x = 0; k == p->first_update && gathers && x < p->t->n_tensors; x++)
-      if (p->t->tensors[x].kind == TENSOR_PARAMETER)
-        p->now[x] = x;
+    session *s = session_at (p, k);
+    if (s && s->first == k)
+      begin_session (p, p->session_of[k]);
+    if (k == p->first_update)
+      use_shards (p);
     put_op (p, k);
-    session *s = gathers && k < p->first_update && p->session_of[k] >= 0
-                     ? &p->sessions[p->session_of[k]]
-                     : NULL;
     if (s && s->first == k)
       build_after (p->b, s->gathered);
     if (s)
@@ -324,7 +328,9 @@ static void put_lives (parallel *p) {
 }
 
 static bool begin (parallel *p) {
-  int32_t **tensors[] = { &p->now, &p->next, &p->last_write, &p->reduced };
+  int32_t **tensors[] = {
+    &p->now, &p->next, &p->last_write, &p->reduced, &p->bucket, &p->gathering
+  };
   int32_t **ops[] = { &p->place, &p->gradient_of, &p->param_of };
   for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
     if (!(*tensors[i] = NEW (p->a, p->t->n_tensors, int32_t, p->err)))
@@ -334,8 +340,7 @@ static bool begin (parallel *p) {
       return false;
   for (int32_t x = 0; x < p->t->n_tensors; x++)
     p->last_write[x] = p->reduced[x] = NO_OP;
-  p->bucket = NEW (p->a, 2 * (int64_t)p->t->n_tensors, int32_t, p->err);
-  if (!p->bucket || !find_updates (p) || !find_sessions (p))
+  if (!find_updates (p) || !find_sessions (p))
     return false;
   for (int32_t k = p->first_update; k < p->t->n_ops; k++)
     if (p->gradient_of[k] != NO_TENSOR)
@@ -355,7 +360,8 @@ trace *zoo_parallel (const trace *t, const zoo_request *r, arena *a, error *err)
   put_step (&p);
   put_lives (&p);
   trace *made = build_finish (p.b, err);
-  if (made)
-    made->source = t->source;
+  if (!made || err->code) /* a name may lack memory */
+    return NULL;
+  made->source = t->source;
   return made;
 }
