@@ -22,10 +22,10 @@ typedef struct one_list {
   bool *apart; /* per op: its workspace is not in the list, but in a place of its stream */
 } one_list;
 
-static bool add_reads (const trace *t, op *made, int32_t by, const int32_t *held_first,
-                       const int32_t *held_next, int32_t *seen, arena *a, error *err) {
+static bool add_reads (const trace *t, op *made, int32_t by, const held_ops *held, int32_t *seen,
+                       arena *a, error *err) {
   int64_t most = made->reads.count;
-  for (int32_t k = held_first[by]; k != NO_OP; k = held_next[k])
+  for (int32_t k = held->first[by]; k != NO_OP; k = held->next[k])
     most += t->ops[k].reads.count + t->ops[k].writes.count;
   int32_t *at = NEW (a, most, int32_t, err), n = 0;
   if (!at)
@@ -34,7 +34,7 @@ static bool add_reads (const trace *t, op *made, int32_t by, const int32_t *held
     seen[at[n++] = made->reads.at[j]] = by + 1;
   for (int32_t j = 0; j < made->writes.count; j++)
     seen[made->writes.at[j]] = by + 1;
-  for (int32_t k = held_first[by]; k != NO_OP; k = held_next[k])
+  for (int32_t k = held->first[by]; k != NO_OP; k = held->next[k])
     for (int which = 0; which < 2; which++) {
       const index_list *list = which ? &t->ops[k].writes : &t->ops[k].reads;
       for (int32_t j = 0; j < list->count; j++)
@@ -49,17 +49,10 @@ static bool add_reads (const trace *t, op *made, int32_t by, const int32_t *held
 
 static bool put_ops (const trace *t, const streams *s, one_list *l, arena *a, error *err) {
   const int64_t *ends_ns = trace_ends (t, a, err);
-  int32_t *first = NEW (a, t->n_ops, int32_t, err), *next = NEW (a, t->n_ops, int32_t, err);
+  held_ops held;
   int32_t *seen = NEW (a, t->n_tensors, int32_t, err);
-  if (!ends_ns || !first || !next || !seen)
+  if (!ends_ns || !seen || !streams_held (s, t->n_ops, a, &held, err))
     return false;
-  for (int32_t k = 0; k < t->n_ops; k++)
-    first[k] = NO_OP;
-  for (int32_t k = t->n_ops - 1; k >= 0; k--)
-    if (s->held[k] > k) {
-      next[k] = first[s->held[k]];
-      first[s->held[k]] = k;
-    }
   for (int32_t k = 0; k < t->n_ops; k++) {
     op *o = &l->made->ops[k];
     int64_t more_ns = ends_ns[k + 1] - ends_ns[k];
@@ -75,7 +68,7 @@ static bool put_ops (const trace *t, const streams *s, one_list *l, arena *a, er
       *most = max_of (*most, o->workspace_bytes);
       o->workspace_bytes = 0;
     }
-    if (!add_reads (t, o, k, first, next, seen, a, err))
+    if (!add_reads (t, o, k, &held, seen, a, err))
       return false;
   }
   return true;
@@ -168,7 +161,7 @@ typedef struct streaming {
   streams_solver *solve_list;
   one_list list;
   arena *arena;
-  char digest[TRACE_DIGEST];
+  const char *digest;
 } streaming;
 
 /* A plan of the list as one of the step; *legal: it is one. */
@@ -191,18 +184,18 @@ static bool solve_as_list (const streaming *w, recompute_mode drops, solution *o
   /* times of the list are not those of the step */
   const effort less = { .limit_ticks = w->effort ? w->effort->limit_ticks : 0,
                         .gap_ppm = w->effort ? w->effort->gap_ppm : 0 };
+  solve_options how = *w->o;
+  how.sections = SECTIONS_OFF;
+  how.order = ORDER_AS_IS;
+  how.recompute = drops;
+  how.keep_proof = false;
+  how.trace_digest = NULL;
+  how.starts = NULL;
+  how.n_starts = 0;
+  how.solved = NULL;
   for (int i = 0; i < 4; i++) {
-    solve_options how = *w->o;
     int64_t apart = granules_apart (&w->list, granule) * granule;
-    how.budget_bytes = max_of (how.budget_bytes - apart, 0);
-    how.sections = SECTIONS_OFF;
-    how.order = ORDER_AS_IS;
-    how.recompute = drops;
-    how.keep_proof = false;
-    how.trace_digest = NULL;
-    how.starts = NULL;
-    how.n_starts = 0;
-    how.solved = NULL;
+    how.budget_bytes = max_of (w->o->budget_bytes - apart, 0);
     if (!w->solve_list (w->list.made, &how, w->effort ? &less : NULL, w->arena, out, err))
       return false;
     int64_t has = max_of (out->plan->placement.granule_bytes, w->o->device->granule_bytes);
@@ -288,17 +281,16 @@ bool streams_solve (const trace *t, const solve_options *o, const effort *e,
   bound b;
   solve_options how = *o;
   solved_programs *own = NULL;
+  char digest[TRACE_DIGEST];
   *out = (solution){ 0 };
   if (!how.solved && !(how.solved = own = solved_new (err)))
     return false;
   w.o = &how;
-  bool ok = trace_digest (t, w.digest, err) && list_ops (t, a, &w.list, err) &&
-            solve_both (&w, out, err) && streams_bound (t, &how, a, &b, err);
+  bool ok = trace_digest (t, digest, err) && (w.digest = arena_string (a, digest, err)) &&
+            list_ops (t, a, &w.list, err) && solve_both (&w, out, err) &&
+            streams_bound (t, &how, a, &b, err);
   solved_free (own);
-  if (!ok)
-    return false;
-  out->plan->trace_digest = arena_string (a, w.digest, err);
-  if (!out->plan->trace_digest || !certify (&w, &b, out, err))
+  if (!ok || !certify (&w, &b, out, err))
     return false;
   assert (out->plan->certificate.lower_bound_ns <= out->plan->predicted.step_ns);
   return true;

@@ -94,6 +94,21 @@ bool streams_of (const trace *t, arena *a, streams *out, error *err) {
   return true;
 }
 
+bool streams_held (const streams *s, int32_t n_ops, arena *a, held_ops *out, error *err) {
+  assert (s && out);
+  *out = (held_ops){ NEW (a, n_ops, int32_t, err), NEW (a, n_ops, int32_t, err) };
+  if (!out->first || !out->next)
+    return false;
+  for (int32_t k = 0; k < n_ops; k++)
+    out->first[k] = NO_OP;
+  for (int32_t k = n_ops - 1; k >= 0; k--)
+    if (s->held[k] > k) {
+      out->next[k] = out->first[s->held[k]];
+      out->first[s->held[k]] = k;
+    }
+  return true;
+}
+
 /* ---- times ---- */
 
 /* The op of those that k waits for that ends last; NO_OP: none. */

@@ -40,21 +40,23 @@ typedef struct lives {
   int32_t *born, *born_link, *dies, *dies_link; /* per op its first tensor, per tensor the next */
   bool *touched;                                /* by any op: else the tensor is nothing */
   int32_t *last;
-  int32_t *holds, *holds_link; /* per op: ops that it may run beside; NULL: there are none */
+  held_ops held; /* NULL: all ops run one after the other */
 } lives;
 
-/* Tensors of an op are still there for the last op that may begin before it has ended. */
-static void keep (const trace *t, const lives *l, uses *u, int32_t *next, int32_t held, int32_t by,
-                  bool fill) {
-  const op *o = &t->ops[held];
-  for (int32_t j = 0; j < o->reads.count; j++)
-    add (u, next, l->last, o->reads.at[j], by, false, false, fill);
-  for (int32_t j = 0; j < o->writes.count; j++)
-    add (u, next, l->last, o->writes.at[j], by, false, false, fill);
-  for (int32_t x = l->born[held]; x >= 0; x = l->born_link[x])
+/* `by` uses what op `of` does: that op itself, or the last one that may begin before it has ended,
+   for which its tensors are still there. */
+static void touch (const trace *t, const lives *l, uses *u, int32_t *next, int32_t of, int32_t by,
+                   bool fill) {
+  const op *o = &t->ops[of];
+  bool own = of == by;
+  for (int32_t x = l->born[of]; x >= 0; x = l->born_link[x])
     if (l->touched[x])
-      add (u, next, l->last, x, by, false, false, fill);
-  for (int32_t x = l->dies[held]; x >= 0; x = l->dies_link[x])
+      add (u, next, l->last, x, by, false, own, fill);
+  for (int32_t j = 0; j < o->reads.count; j++)
+    add (u, next, l->last, o->reads.at[j], by, own, false, fill);
+  for (int32_t j = 0; j < o->writes.count; j++)
+    add (u, next, l->last, o->writes.at[j], by, false, own, fill);
+  for (int32_t x = l->dies[of]; x >= 0; x = l->dies_link[x])
     if (l->touched[x])
       add (u, next, l->last, x, by, false, false, fill);
 }
@@ -62,39 +64,19 @@ static void keep (const trace *t, const lives *l, uses *u, int32_t *next, int32_
 static void visit (const trace *t, const lives *l, uses *u, int32_t *next, bool fill) {
   memset (l->last, 0xff, (size_t)t->n_tensors * sizeof *l->last);
   for (int32_t i = 0; i < t->n_ops; i++) {
-    const op *o = &t->ops[i];
-    for (int32_t x = l->born[i]; x >= 0; x = l->born_link[x])
-      if (l->touched[x])
-        add (u, next, l->last, x, i, false, true, fill);
-    for (int32_t j = 0; j < o->reads.count; j++)
-      add (u, next, l->last, o->reads.at[j], i, true, false, fill);
-    for (int32_t j = 0; j < o->writes.count; j++)
-      add (u, next, l->last, o->writes.at[j], i, false, true, fill);
-    for (int32_t j = 0; fill && j < o->writes.count; j++)
-      u->at[next[o->writes.at[j]] - 1].version++;
-    for (int32_t x = l->dies[i]; x >= 0; x = l->dies_link[x])
-      if (l->touched[x])
-        add (u, next, l->last, x, i, false, false, fill);
-    for (int32_t k = l->holds ? l->holds[i] : NO_OP; k >= 0; k = l->holds_link[k])
-      keep (t, l, u, next, k, i, fill);
+    const index_list *writes = &t->ops[i].writes;
+    touch (t, l, u, next, i, i, fill);
+    for (int32_t j = 0; fill && j < writes->count; j++)
+      u->at[next[writes->at[j]] - 1].version++;
+    for (int32_t k = l->held.first ? l->held.first[i] : NO_OP; k != NO_OP; k = l->held.next[k])
+      touch (t, l, u, next, k, i, fill);
   }
 }
 
-static bool chain_holds (const trace *t, lives *l, arena *a, error *err) {
+static bool chain_held (const trace *t, lives *l, arena *a, error *err) {
   streams s;
-  if (!trace_has_streams (t))
-    return true;
-  l->holds = NEW (a, t->n_ops, int32_t, err);
-  l->holds_link = NEW (a, t->n_ops, int32_t, err);
-  if (!l->holds || !l->holds_link || !streams_of (t, a, &s, err))
-    return false;
-  memset (l->holds, 0xff, (size_t)t->n_ops * sizeof *l->holds);
-  for (int32_t k = t->n_ops - 1; k >= 0; k--)
-    if (s.held[k] > k) {
-      l->holds_link[k] = l->holds[s.held[k]];
-      l->holds[s.held[k]] = k;
-    }
-  return true;
+  return !trace_has_streams (t) ||
+         (streams_of (t, a, &s, err) && streams_held (&s, t->n_ops, a, &l->held, err));
 }
 
 static void mark_touched (const trace *t, bool *touched) {
@@ -124,7 +106,7 @@ bool uses_of (const trace *t, arena *a, uses *out, error *err) {
               .last = NEW (scratch, t->n_tensors, int32_t, err) };
   int32_t *next = NEW (scratch, t->n_tensors, int32_t, err);
   bool ok = l.born && l.born_link && l.dies && l.dies_link && l.touched && l.last && next &&
-            chain_holds (t, &l, scratch, err);
+            chain_held (t, &l, scratch, err);
   if (ok) {
     chain (t, l.born, l.born_link, offsetof (tensor, born_before));
     chain (t, l.dies, l.dies_link, offsetof (tensor, dies_after));
