@@ -15,8 +15,8 @@ enum { SIM_STEPS = 32, SIM_JOB_STEPS = 33, SIM_NO_STEP = -1, SIM_NO_OP = -1 };
 typedef struct sim_op {
   int64_t ns, gap_ns;
   int32_t ins, outs; /* INT32_MIN: none */
-  int32_t group,
-      nth; /* of a collective: its ranks, and which of theirs in a step; group -1: none */
+  int32_t group;     /* of a collective: its ranks; -1: none */
+  int32_t nth;       /* and which of theirs in a step */
 } sim_op;
 
 typedef struct sim_copy {
@@ -45,7 +45,7 @@ typedef struct sim_beside {
   int32_t *first, *next; /* those that wait for op k: next[first[k]] to next[first[k + 1]] */
   int32_t *left;         /* of waits_for, those that have not ended */
   bool *ended;
-  int32_t prefix; /* so many at the head of the list have ended */
+  int32_t prefix; /* how many at the head of the list have ended */
 } sim_beside;
 
 typedef struct sim_lane {
@@ -56,7 +56,8 @@ typedef struct sim_lane {
   sim_beside *beside; /* NULL: one stream */
   int32_t *in_group;  /* per group: how many collectives of it there are in a step */
   /* each queue's state: the step and place of its head, and all that ended before it */
-  int32_t op_step, out_step, out, in_step, in, running;
+  int32_t op_step, out_step, out, in_step, in;
+  int32_t running;                       /* streams that run an op */
   int64_t ops_done, outs_done, ins_done; /* ops: those before the first that has not ended */
   int64_t out_ready_ns, in_ready_ns;     /* -1: its head may not start yet */
   int64_t starts_ns[SIM_JOB_STEPS];      /* of op 0 */

@@ -103,43 +103,50 @@ static void fill_ops (sim_lane *lane, const trace *t, const plan *p) {
   }
 }
 
+/* Counted first, then written. */
+static void put_wait (sim_beside *b, int32_t before, int32_t k, bool write) {
+  if (write)
+    b->next[b->first[before + 1]++] = k;
+  else
+    b->first[before + 2]++;
+}
+
 /* An op waits for the one before it on its stream, and for those that it names. */
-static bool fill_beside (sim_lane *lane, const trace *t, arena *a, error *err) {
+static void put_waits (sim_beside *b, const trace *t, bool write) {
   int32_t last[MOST_STREAMS];
+  memset (last, 0xff, sizeof last);
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    const op *o = &t->ops[k];
+    int32_t before = last[o->stream];
+    if (before != NO_OP)
+      put_wait (b, before, k, write);
+    for (int32_t j = 0; j < o->after.count; j++)
+      put_wait (b, o->after.at[j], k, write);
+    b->stream_of[k] = o->stream;
+    b->waits_for[k] = o->after.count + (before != NO_OP);
+    last[o->stream] = k;
+  }
+}
+
+static bool fill_beside (sim_lane *lane, const trace *t, arena *a, error *err) {
   int64_t waits = t->n_ops;
   for (int32_t k = 0; k < t->n_ops; k++)
     waits += t->ops[k].after.count;
   sim_beside *b = lane->beside = NEW (a, 1, sim_beside, err);
-  int32_t *rows[] = { NULL, NULL, NULL, NULL, NULL };
-  for (size_t i = 0; b && i < sizeof rows / sizeof *rows; i++)
-    if (!(rows[i] = NEW (a, i == 4 ? waits : (int64_t)t->n_ops + 2, int32_t, err)))
-      return false;
-  if (!b || !(b->ended = NEW (a, t->n_ops, bool, err)))
+  if (!b)
     return false;
-  b->stream_of = rows[0];
-  b->waits_for = rows[1];
-  b->left = rows[2];
-  b->first = rows[3];
-  b->next = rows[4];
-  for (int round = 0; round < 2; round++) { /* counted, then written */
-    memset (last, 0xff, sizeof last);
-    for (int32_t k = 0; k < t->n_ops; k++) {
-      const op *o = &t->ops[k];
-      int32_t before = last[o->stream];
-      for (int32_t j = before == NO_OP ? 0 : -1; j < o->after.count; j++) {
-        int32_t i = j < 0 ? before : o->after.at[j];
-        if (round)
-          b->next[b->first[i + 1]++] = k;
-        else
-          b->first[i + 2]++;
-      }
-      b->stream_of[k] = o->stream;
-      b->waits_for[k] = o->after.count + (before != NO_OP);
-      last[o->stream] = k;
-    }
-    for (int32_t k = 2; !round && k < t->n_ops + 2; k++)
-      b->first[k] += b->first[k - 1];
-  }
+  b->stream_of = NEW (a, t->n_ops, int32_t, err);
+  b->waits_for = NEW (a, t->n_ops, int32_t, err);
+  b->left = NEW (a, t->n_ops, int32_t, err);
+  b->ended = NEW (a, t->n_ops, bool, err);
+  b->first = NEW (a, (int64_t)t->n_ops + 2, int32_t, err);
+  b->next = NEW (a, waits, int32_t, err);
+  if (!b->stream_of || !b->waits_for || !b->left || !b->ended || !b->first || !b->next)
+    return false;
+  put_waits (b, t, false);
+  for (int32_t k = 2; k < t->n_ops + 2; k++)
+    b->first[k] += b->first[k - 1];
+  put_waits (b, t, true);
   return true;
 }
 
@@ -231,9 +238,12 @@ static bool fill_groups (sim_run *r, const sim_job *jobs, arena *a, error *err) 
   for (int32_t i = 0; i < r->n_lanes; i++)
     for (int32_t k = 0; k < r->lanes[i].n_ops; k++)
       most += jobs[i].rewritten->trace->ops[k].collective != COLLECTIVE_none;
+  if (!most)
+    return true;
   const char **names = NEW (a, most, const char *, err);
-  bool ok = names;
-  for (int32_t i = 0; ok && most && i < r->n_lanes; i++) {
+  if (!names)
+    return false;
+  for (int32_t i = 0; i < r->n_lanes; i++) {
     sim_lane *lane = &r->lanes[i];
     if (!(lane->in_group = NEW (a, most, int32_t, err)))
       return false;
@@ -245,7 +255,7 @@ static bool fill_groups (sim_run *r, const sim_job *jobs, arena *a, error *err) 
       lane->ops[k].nth = lane->in_group[lane->ops[k].group]++;
     }
   }
-  return ok && groups_agree (r, names, count, err);
+  return groups_agree (r, names, count, err);
 }
 
 /* ---- the steady state of one job, or of ranks that keep together ---- */
@@ -456,7 +466,7 @@ bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, 
                predicted *out, timeline *timelines, error *err) {
   static const sim_options plain = { 0 };
   const sim_options *o = options ? options : &plain;
-  assert (n_jobs >= 1 && (!o->timeline_arena || timelines));
+  assert (n_jobs >= 1 && (!o->timeline_arena || timelines) && !(o->host && o->turns));
   arena_mark mark = arena_here (scratch);
   const device *d = &jobs[0].plan->device;
   const device_link *link = o->host ? &o->host->link : &d->link;

@@ -22,7 +22,7 @@ typedef struct memory_change {
 typedef struct timeline {
   int32_t step;          /* which of the simulated steps this is */
   int64_t period_ns;     /* to the start of op 0 of the next step */
-  int64_t late_ns;       /* of ranks: so long after the first one's op 0 */
+  int64_t late_ns;       /* of ranks: how long after op 0 of the first rank */
   span *ops;             /* one an op */
   span *outs, *ins;      /* one a move */
   memory_change *memory; /* over [0, period_ns), repeating */
