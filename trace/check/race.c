@@ -5,8 +5,9 @@
 
 typedef struct touches {
   checker *c;
-  int32_t *writer; /* per tensor: the last that wrote it */
-  int32_t *reader; /* per tensor and stream: the last since then that touches it */
+  int32_t *writer;           /* per tensor: the last that wrote it */
+  int32_t *reader;           /* per tensor and stream: the last since then that touches it */
+  int32_t *born, *born_next; /* per op: the first tensor born before it; per tensor: the next */
 } touches;
 
 static bool is_before (touches *x, int32_t tensor, int32_t first, int32_t second) {
@@ -44,21 +45,29 @@ static bool touch_all (touches *x, int32_t op, const index_list *list, bool writ
   return true;
 }
 
-/* Few tensors are born before an op that does not name them. */
 static bool births (touches *x, int32_t op) {
-  const trace *t = x->c->t;
-  for (int32_t i = 0; i < t->n_tensors; i++)
-    if (t->tensors[i].born_before == op && !touch (x, op, i, true))
+  for (int32_t i = x->born[op]; i != NO_OP; i = x->born_next[i])
+    if (!touch (x, op, i, true))
       return false;
   return true;
 }
 
-static bool *mark_births (checker *c) {
-  bool *marked = NEW (c->a, c->n_ops, bool, c->err);
-  for (int32_t i = 0; marked && i < c->t->n_tensors; i++)
-    if (c->t->tensors[i].born_before != NO_OP)
-      marked[c->t->tensors[i].born_before] = true;
-  return marked;
+static bool chain_births (touches *x) {
+  const checker *c = x->c;
+  x->born = NEW (c->a, c->n_ops, int32_t, c->err);
+  x->born_next = NEW (c->a, c->t->n_tensors, int32_t, c->err);
+  if (!x->born || !x->born_next)
+    return false;
+  for (int32_t k = 0; k < c->n_ops; k++)
+    x->born[k] = NO_OP;
+  for (int32_t i = c->t->n_tensors - 1; i >= 0; i--) {
+    int32_t op = c->t->tensors[i].born_before;
+    if (op == NO_OP)
+      continue;
+    x->born_next[i] = x->born[op];
+    x->born[op] = i;
+  }
+  return true;
 }
 
 bool check_race (checker *c) {
@@ -70,15 +79,14 @@ bool check_race (checker *c) {
     return false;
   x.writer = NEW (c->a, n, int32_t, c->err);
   x.reader = NEW (c->a, n * c->s.count, int32_t, c->err);
-  bool *marked = mark_births (c);
-  if (!x.writer || !x.reader || !marked)
+  if (!x.writer || !x.reader || !chain_births (&x))
     return false;
   for (int64_t i = 0; i < n; i++)
     x.writer[i] = NO_OP;
   for (int64_t i = 0; i < n * c->s.count; i++)
     x.reader[i] = NO_OP;
   for (int32_t k = 0; k < c->n_ops; k++)
-    if ((marked[k] && !births (&x, k)) || !touch_all (&x, k, &c->t->ops[k].reads, false) ||
+    if (!births (&x, k) || !touch_all (&x, k, &c->t->ops[k].reads, false) ||
         !touch_all (&x, k, &c->t->ops[k].writes, true))
       return false;
   return true;

@@ -149,7 +149,8 @@ static bool gather_uses (checker *c) {
   int64_t most = 2 * (int64_t)c->t->n_tensors, kept = 0;
   for (int32_t k = 0; k < c->n_ops; k++)
     most += (int64_t)c->t->ops[k].reads.count + c->t->ops[k].writes.count;
-  most *= 2; /* and once more where they are held */
+  if (c->s.count > 1)
+    most *= 2; /* and once more where they are held */
   if (most > INT32_MAX)
     return error_set (c->err, ERR_limit, "%lld uses are more than check can count",
                       (long long)most);
