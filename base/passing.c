@@ -27,7 +27,21 @@ bool passing_send (int socket, const int *files, int n) {
   c->cmsg_type = SCM_RIGHTS;
   c->cmsg_len = CMSG_LEN (size);
   memcpy (CMSG_DATA (c), files, size);
-  return sendmsg (socket, &m, MSG_NOSIGNAL) == 1;
+  ssize_t sent;
+  do
+    sent = sendmsg (socket, &m, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  return sent == 1;
+}
+
+/* Files of a message that is refused are open here all the same. */
+static void refuse (const struct cmsghdr *c) {
+  size_t size = c->cmsg_type == SCM_RIGHTS ? c->cmsg_len - CMSG_LEN (0) : 0;
+  for (size_t at = 0; at + sizeof (int) <= size; at += sizeof (int)) {
+    int file;
+    memcpy (&file, CMSG_DATA (c) + at, sizeof file);
+    close (file);
+  }
 }
 
 bool passing_take (int socket, int *files, int n) {
@@ -44,8 +58,12 @@ bool passing_take (int socket, int *files, int n) {
     got = recvmsg (socket, &m, MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
   struct cmsghdr *c = got == 1 ? CMSG_FIRSTHDR (&m) : NULL;
-  if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN ((size_t)n * sizeof *files))
+  if (!c)
     return false;
+  if (c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN ((size_t)n * sizeof *files)) {
+    refuse (c);
+    return false;
+  }
   memcpy (files, CMSG_DATA (c), (size_t)n * sizeof *files);
   return true;
 }

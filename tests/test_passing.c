@@ -24,11 +24,15 @@ END_TEST
 START_TEST (other_messages_are_none) {
   int ends[2], got[2] = { -1, -1 };
   ck_assert (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+  int next = dup (ends[0]);
+  close (next);
   ck_assert (write (ends[0], "x", 1) == 1);
   ck_assert (!passing_take (ends[1], got, 2)); /* no files */
   ck_assert (passing_send (ends[0], (int[]){ 0 }, 1));
   ck_assert (!passing_take (ends[1], got, 2)); /* too few */
   ck_assert_int_eq (got[0], -1);
+  ck_assert_int_eq (dup (ends[0]), next); /* nothing stays open */
+  close (next);
   close (ends[0]);
   ck_assert (!passing_take (ends[1], got, 2));
   ck_assert (!passing_send (ends[1], (int[]){ 0 }, 1));
