@@ -309,3 +309,9 @@ file_coding file_coding_of (const char *path) {
     return FILE_ZSTD;
   return FILE_PLAIN;
 }
+
+bool file_store (const char *path, bytes *text, error *err) {
+  bool ok = file_write (path, text->data, text->size, file_coding_of (path), err);
+  bytes_free (text);
+  return ok;
+}

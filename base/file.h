@@ -27,6 +27,8 @@ bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
                   error *err) MUST_CHECK;
 bool file_write (const char *path, const void *data, int64_t size, file_coding coding,
                  error *err) MUST_CHECK;
+/* The same with the coding that its path ends in; frees the text. */
+bool file_store (const char *path, bytes *text, error *err) MUST_CHECK;
 /* All of it into an open file. */
 bool file_put (int fd, const void *data, int64_t size, error *err) MUST_CHECK;
 /* Has file_write any chance? For those who work long before there is something to write. */

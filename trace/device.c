@@ -179,11 +179,7 @@ bool device_store (const device *d, const char *path, error *err) {
   bytes text;
   json_begin (&w, 2);
   device_write (&w, d);
-  if (!json_finish (&w, &text, err))
-    return false;
-  bool ok = file_write (path, text.data, text.size, file_coding_of (path), err);
-  bytes_free (&text);
-  return ok;
+  return json_finish (&w, &text, err) && file_store (path, &text, err);
 }
 
 /* min (own, max (both / 2, both - other)), scaled by the share and rounded down once: the exact

@@ -186,9 +186,5 @@ bool host_store (const gpu_host *h, const char *path, error *err) {
   bytes text;
   json_begin (&w, 2);
   host_write (&w, h);
-  if (!json_finish (&w, &text, err))
-    return false;
-  bool ok = file_write (path, text.data, text.size, file_coding_of (path), err);
-  bytes_free (&text);
-  return ok;
+  return json_finish (&w, &text, err) && file_store (path, &text, err);
 }

@@ -314,9 +314,5 @@ bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
 bool plan_store (const plan *p, const char *path, bool packed, error *err) {
   assert (p && path);
   bytes text;
-  if (!plan_text (p, packed, &text, err))
-    return false;
-  bool ok = file_write (path, text.data, text.size, file_coding_of (path), err);
-  bytes_free (&text);
-  return ok;
+  return plan_text (p, packed, &text, err) && file_store (path, &text, err);
 }

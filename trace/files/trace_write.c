@@ -208,11 +208,7 @@ bool trace_text (const trace *t, trace_layout layout, bytes *out, error *err) {
 bool trace_store (const trace *t, const char *path, trace_layout layout, error *err) {
   assert (t && path);
   bytes text;
-  if (!trace_text (t, layout, &text, err))
-    return false;
-  bool ok = file_write (path, text.data, text.size, file_coding_of (path), err);
-  bytes_free (&text);
-  return ok;
+  return trace_text (t, layout, &text, err) && file_store (path, &text, err);
 }
 
 static bool canonical (const trace *t, sha256 *digest, bytes *out, error *err) {
