@@ -33,7 +33,7 @@ void bound_duals (const flow *f, const double *y, int bits, int64_t *duals) {
   for (int32_t j = 0; j < f->n_slots; j++) {
     const int32_t rows[] = { f->row[ROW_stall_out][j], f->row[ROW_stall_in][j],
                              f->row[ROW_remake][j] };
-    int32_t cuts = f->row[ROW_cuts][f->seams.first[j]];
+    int32_t cuts = flow_cuts_row (f, j);
     if (dual_at (duals, cuts) > DUAL_ONE)
       duals[cuts] = DUAL_ONE;
     __int128 most = ((__int128)DUAL_ONE - dual_at (duals, cuts)) * COEF_ONE;

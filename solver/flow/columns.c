@@ -145,7 +145,7 @@ static void stall (flow_builder *b, int32_t j) {
   int64_t room = flow_work_room (f, j);
   for (int c = 0; c < f->n_classes && flow_swaps (f); c++)
     room += f->open[flow_slot_before (f, j) * f->n_classes + c] + f->released[j * f->n_classes + c];
-  int32_t cuts = f->row[ROW_cuts][f->seams.first[j]];
+  int32_t cuts = flow_cuts_row (f, j);
   if (room <= 0 && cuts < 0)
     return;
   flow_begin_column (b);
@@ -167,7 +167,7 @@ static void work (flow_builder *b, int32_t j) {
   flow_put (b, f->row[ROW_ready][j], -COEF_ONE);
   flow_put (b, f->row[ROW_made][j], COEF_ONE);
   flow_put (b, f->row[ROW_remake][j], COEF_ONE);
-  flow_put (b, f->row[ROW_cuts][f->seams.first[j]], -COEF_ONE);
+  flow_put (b, flow_cuts_row (f, j), -COEF_ONE);
   flow_end_column (b, COLUMN_remake, j, 0, room, 0);
   if (open <= 0)
     return;
@@ -291,11 +291,10 @@ static void chain_columns (flow_builder *b, flow_chain *c) {
 static bool column_room (flow_builder *b, arena *a, error *err) {
   flow *f = b->f;
   int64_t cells = (int64_t)f->n_slots * f->n_classes, in_chains = f->n_links;
-  b->column_room = cells * 10 + (int64_t)f->n_slots * 4 + f->n_runs + in_chains * 4 +
-                   (int64_t)f->n_slots * 6 + f->seams.n_half;
-  b->entry_room =
-      cells * 40 + (int64_t)f->n_slots * 10 + in_chains * 20 + (int64_t)f->n_runs * 2 + f->n_shares;
-  b->entry_room += (int64_t)f->n_slots * 40 + 6 * (int64_t)f->seams.n_half;
+  int64_t in_slots = f->n_slots, in_seams = f->seams.n_half;
+  b->column_room = cells * 10 + in_slots * 10 + f->n_runs + in_chains * 4 + in_seams;
+  b->entry_room = cells * 40 + in_slots * 50 + in_chains * 20 + (int64_t)f->n_runs * 2 +
+                  f->n_shares + in_seams * 6;
   for (int32_t i = 0; i < f->n_gaps; i++) /* chains of two pieces name a gap's needs twice */
     b->entry_room += 2 * f->gaps[i].n_runs;
   if (b->column_room > INT32_MAX / 4)

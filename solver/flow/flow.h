@@ -218,6 +218,11 @@ static inline bool flow_ends_at_seam (const flow *f, int32_t slot) {
   return f->seams.at[slot + 1];
 }
 
+/* The row of what is cut in the slot's run; -1: it has no seams. */
+static inline int32_t flow_cuts_row (const flow *f, int32_t slot) {
+  return f->row[ROW_cuts][f->seams.first[slot]];
+}
+
 /* The link's figures and the grain, of which neither the largest amount nor the step has more than
    2^GRAIN_BITS. */
 flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_ns);

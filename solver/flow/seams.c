@@ -100,7 +100,7 @@ static void crossed (flow_builder *b, int32_t j) {
   flow *f = b->f;
   const flow_seams *s = &f->seams;
   flow_begin_column (b);
-  flow_put (b, f->row[ROW_cuts][s->first[j]], -down (2 * (__int128)s->section));
+  flow_put (b, flow_cuts_row (f, j), -down (2 * (__int128)s->section));
   flow_put (b, f->row[ROW_inner_first][j], -COEF_ONE);
   flow_put (b, f->row[ROW_inner_end][j - 1], -COEF_ONE);
   flow_put (b, f->row[ROW_need][j - 1], up (s->half[s->half_from[j]]));
@@ -117,7 +117,7 @@ static void inner (flow_builder *b, int32_t i) {
   const flow_seams *s = &f->seams;
   __int128 ops = f->slots->first[i + 1] - f->slots->first[i];
   flow_begin_column (b);
-  flow_put (b, f->row[ROW_cuts][s->first[i]], -down ((ops - 2) * s->section));
+  flow_put (b, flow_cuts_row (f, i), -down ((ops - 2) * s->section));
   flow_put (b, f->row[ROW_inner_first][i], COEF_ONE);
   flow_put (b, f->row[ROW_inner_end][i], COEF_ONE);
   flow_put (b, f->row[ROW_carry_out][i + 1], -up (s->before_out[i]));

@@ -28,10 +28,14 @@ bool slots_from (const int32_t *first, int32_t count, int32_t n_ops, arena *a, s
   return true;
 }
 
+static const uint8_t *loose_of (const gaps *g) {
+  return g->loosened ? g->loosened->loose : NULL;
+}
+
 /* Slots begin where a mark stands, inside a loose run only at a seam, and at each seam. */
 static bool from_marks (const bool *begins, const gaps *g, arena *a, slots *out, error *err) {
   int32_t count = 0, n = g->n_ops;
-  const uint8_t *loose = g->loosened ? g->loosened->loose : NULL;
+  const uint8_t *loose = loose_of (g);
   int32_t *first = NEW (a, n, int32_t, err);
   if (!first)
     return false;
@@ -42,10 +46,6 @@ static bool from_marks (const bool *begins, const gaps *g, arena *a, slots *out,
     return false;
   out->loose = loose;
   return true;
-}
-
-static const uint8_t *loose_of (const gaps *g) {
-  return g->loosened ? g->loosened->loose : NULL;
 }
 
 bool slots_can_split (const slots *s, int32_t j) {
