@@ -150,10 +150,10 @@ bool again_anew (question *q, error *err) {
   plan like = *best->plan;
   const plan *had = best->plan;
   solution found = { 0 };
-  effort how = effort_again (p, best, &like, TUNE_arena_anew_part);
-  how.limit_ticks = ticks_of (p) / tuned (p->o->tuning, TUNE_arena_anew_part) + 1;
   if (like.placement.kind == PLACEMENT_ARENA)
     return true;
+  effort how = effort_again (p, best, &like, TUNE_arena_anew_part);
+  how.limit_ticks = ticks_of (p) / tuned (p->o->tuning, TUNE_arena_anew_part) + 1;
   if (!try_again (p, &like, &anew, &how, best, &found, err))
     return false;
   bool may = found.plan && best->plan == had && !is_done (p, best) &&
