@@ -181,7 +181,7 @@ int32_t trace_count_streams (const trace *t);
 /* Sum of durations and gaps: of all ops, and of the stream that has most. */
 int64_t trace_sum_ns (const trace *t);
 int64_t trace_busiest_ns (const trace *t);
-/* A step takes so much if nothing stalls: the sum, or of several streams the longest path. */
+/* The time of a step in which nothing stalls: the sum, or the longest path of several streams. */
 int64_t trace_total_ns (const trace *t);
 /* When each op and those before it in the list have ended if nothing stalls: n_ops + 1 times, of
    which [k] is that of op k - 1. */

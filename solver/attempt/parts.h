@@ -19,10 +19,10 @@ typedef struct parts_rule {
   const tuning *tuning; /* NULL: as shipped */
 } parts_rule;
 
-/* Bytes that leave in a step; without shares: that must, at its fullest op. g NULL: 0. */
+/* Bytes that leave in a step; without shares: those that must, at its fullest op. g NULL: 0. */
 double parts_crossing (const gaps *g, const double *shares);
 
-/* The link carries so much in a latency, for the sizes of parts and groups; where it has next to
+/* Bytes that the link carries in a latency, for the sizes of parts and groups; where it has next to
    none, as if it had one that makes no more copies of a step than are worth a search. */
 double parts_latency_bytes (const gaps *g, const double *shares, const device *dev,
                             const tuning *by);

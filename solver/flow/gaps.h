@@ -55,8 +55,8 @@ bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena
 bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
                        int64_t budget_bytes, arena *a, gaps *out, error *err) MUST_CHECK;
 
-/* Marks up to so many seams in each run of loose ops, where most lives on both sides. What spans a
-   place over the budget between two of them then counts as tight too. */
+/* Marks at most `seams` seams in each run of loose ops, where most lives on both sides. What spans
+   a place over the budget between two of them then counts as tight too. */
 bool gaps_add_seams (gaps *g, int32_t seams, arena *a, error *err) MUST_CHECK;
 
 /* Over the budget just before op k, inside a run of loose ops. */

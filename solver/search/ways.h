@@ -22,7 +22,7 @@ bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) MUS
 /* The limits where none is given: of such a question, and in events, of one that only swaps. */
 int64_t ways_default_ticks (const trace *t, const tuning *by);
 int64_t ways_swaps_ticks (const trace *t, const tuning *by);
-/* Events for the step as it is, of a question that has so many ticks: as many as it has alone. */
+/* Events that the step as it is gets from a question of `limit_ticks`: as many as it has alone. */
 int64_t ways_plain_ticks (const trace *t, const tuning *by, int64_t limit_ticks);
 
 #endif

@@ -157,8 +157,7 @@ static void chain_column (prover *v, wide price) {
   prover_column (v, price, 0, (wide)SEAM_PARTS << SEAM_BITS);
 }
 
-/* A chain that crosses seam j leaves as much to its further parts: of one slot, or of all before.
- */
+/* A chain over seam j leaves these to its further parts: those of one slot, or of all before it. */
 static void charge_left (prover *v, wide *price, int32_t j, wide out, wide in, wide due,
                          wide work) {
   const proof *p = &v->proof;
