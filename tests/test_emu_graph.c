@@ -353,6 +353,25 @@ START_TEST (memory_of_a_graph_stays_as_long_as_anyone_can_launch_it) {
 }
 END_TEST
 
+START_TEST (memory_that_was_freed_in_a_capture_goes_when_that_fails) {
+  start (1);
+  CUstream s = stream_new (CU_STREAM_NON_BLOCKING);
+  CUdeviceptr kept, within;
+  size_t before = free_bytes ();
+  CUgraph g;
+  OK (d->capture_begin (s, RELAXED));
+  OK (d->mem_alloc_async (&kept, G, s));
+  OK (d->mem_alloc_async (&within, G, s));
+  OK (d->mem_free_async (within, s));
+  IS (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, d->ctx_synchronize ());
+  IS (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, d->capture_end (s, &g));
+  ck_assert_uint_eq (free_bytes (), before - (size_t)G);
+  OK (d->mem_free_async (kept, s));
+  OK (d->stream_synchronize (s));
+  ck_assert_uint_eq (free_bytes (), before);
+}
+END_TEST
+
 START_TEST (copies_of_a_graph_need_their_memory_when_it_is_made_ready) {
   start (1);
   CUdeviceptr at = reserve (G), near = alloc (G);
@@ -416,6 +435,7 @@ int main (void) {
     { a_graph_can_be_built_node_by_node, 0, 0 },
     { what_is_ready_can_be_changed_and_launches_that_are_queued_are_not, 0, 2 },
     { memory_of_a_graph_stays_as_long_as_anyone_can_launch_it, 0, 0 },
+    { memory_that_was_freed_in_a_capture_goes_when_that_fails, 0, 0 },
     { copies_of_a_graph_need_their_memory_when_it_is_made_ready, 0, 0 },
     { branches_that_nothing_orders_are_a_race, 0, 0 },
     { NULL, 0, 0 },

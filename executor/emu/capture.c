@@ -9,18 +9,6 @@
 static _Thread_local CUstreamCaptureMode own_mode; /* of calls: which captures forbid them */
 static _Thread_local char own_thread;              /* its address is the thread's */
 
-static bool set_tips (stream *s, node *const *tips, int32_t n) {
-  node **rows = calloc ((size_t)n + 1, sizeof (node *));
-  if (rows == NULL)
-    return false;
-  for (int32_t i = 0; i < n; i++)
-    rows[i] = tips[i];
-  free (s->tips);
-  s->tips = rows;
-  s->n_tips = n;
-  return true;
-}
-
 static bool add_tip (stream *s, node *tip) {
   for (int32_t i = 0; i < s->n_tips; i++)
     if (s->tips[i] == tip)
@@ -37,7 +25,10 @@ static CUresult take (machine *m, stream *s, CUgraphNodeType type, command *c, n
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   }
   node *n = graph_add (m, s->capture->to, type, c, s->tips, s->n_tips);
-  if (n == NULL || !set_tips (s, &n, 1))
+  if (n == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  s->n_tips = 0;
+  if (!add_tip (s, n))
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (out != NULL)
     *out = n;
@@ -52,6 +43,18 @@ CUresult capture_take (machine *m, command *c) {
   return take (m, c->stream, type, c, NULL);
 }
 
+/* The memory that a capture allocates, which its graph holds from the first piece on; NULL: no
+   memory. */
+static graph_memory *memory_of (const capture *c) {
+  held *h = &c->to->memory;
+  graph_memory *g = h->n > 0 ? h->at[0] : calloc (1, sizeof *g);
+  if (g != NULL && h->n == 0 && !held_add (h, g)) {
+    free (g);
+    return NULL;
+  }
+  return g;
+}
+
 CUresult capture_allocation (machine *m, stream *s, uint64_t at) {
   capture *c = s->capture;
   node *n = NULL;
@@ -59,10 +62,9 @@ CUresult capture_allocation (machine *m, stream *s, uint64_t at) {
   if (r != CUDA_SUCCESS)
     return r;
   n->memory = at;
-  if (c->memory == NULL && (c->memory = calloc (1, sizeof *c->memory)) == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  graph_memory *g = c->memory;
-  struct graph_piece *moved = realloc (g->pieces, (size_t)(g->n + 1) * sizeof *moved);
+  graph_memory *g = memory_of (c);
+  struct graph_piece *moved =
+      g == NULL ? NULL : realloc (g->pieces, (size_t)(g->n + 1) * sizeof *moved);
   if (moved == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   g->pieces = moved;
@@ -70,15 +72,10 @@ CUresult capture_allocation (machine *m, stream *s, uint64_t at) {
   return CUDA_SUCCESS;
 }
 
-static struct graph_piece *piece_of (graph_memory *g, uint64_t at) {
-  for (int32_t i = 0; g != NULL && i < g->n; i++)
-    if (g->pieces[i].at == at)
-      return &g->pieces[i];
-  return NULL;
-}
-
 CUresult capture_free (machine *m, stream *s, uint64_t at) {
-  struct graph_piece *p = piece_of (s->capture->memory, at);
+  if (s->capture->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  struct graph_piece *p = held_piece (&s->capture->to->memory, at);
   node *n = NULL;
   if (p == NULL || p->freed)
     return CUDA_ERROR_INVALID_VALUE;
@@ -92,13 +89,8 @@ CUresult capture_free (machine *m, stream *s, uint64_t at) {
 /* Memory of a graph that is there: the next launch has it again. */
 bool capture_keeps (const machine *m, uint64_t at) {
   for (int32_t i = 0; i < m->graphs->n_graphs; i++)
-    for (int32_t k = 0; k < m->graphs->graphs[i]->memory.n; k++) {
-      struct graph_piece *p = piece_of (m->graphs->graphs[i]->memory.at[k], at);
-      if (p != NULL)
-        p->freed = true;
-      if (p != NULL)
-        return true;
-    }
+    if (held_frees (&m->graphs->graphs[i]->memory, at))
+      return true;
   return graphs_exec_keeps (m, at);
 }
 
@@ -218,7 +210,7 @@ static CUresult begin (machine *m, stream *s, CUstreamCaptureMode mode) {
                   .thread = &own_thread };
   c->invalid = c->to == NULL;
   s->capture = c;
-  return set_tips (s, NULL, 0) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuStreamBeginCapture_v2 (CUstream handle, CUstreamCaptureMode mode) {
@@ -271,9 +263,7 @@ static CUresult finish (machine *m, stream *s, CUgraph *out) {
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   CUresult r = c->invalid       ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                : !is_joined (c) ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
-               : c->memory == NULL || held_add (&c->to->memory, c->memory)
-                   ? CUDA_SUCCESS
-                   : CUDA_ERROR_OUT_OF_MEMORY;
+                                : CUDA_SUCCESS;
   if (r == CUDA_SUCCESS)
     *out = (CUgraph)c->to;
   else if (c->to != NULL)

@@ -29,13 +29,8 @@ struct exec {
 
 bool graphs_exec_keeps (const machine *m, uint64_t at) {
   for (int32_t i = 0; i < m->graphs->n_execs; i++)
-    for (int32_t k = 0; k < m->graphs->execs[i]->memory.n; k++)
-      for (int32_t p = 0; p < m->graphs->execs[i]->memory.at[k]->n; p++) {
-        struct graph_piece *piece = &m->graphs->execs[i]->memory.at[k]->pieces[p];
-        piece->freed = piece->freed || piece->at == at;
-        if (piece->at == at)
-          return true;
-      }
+    if (held_frees (&m->graphs->execs[i]->memory, at))
+      return true;
   return false;
 }
 

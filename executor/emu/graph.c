@@ -86,6 +86,21 @@ void held_drop (machine *m, held *h) {
   *h = (held){ 0 };
 }
 
+struct graph_piece *held_piece (const held *h, uint64_t at) {
+  for (int32_t i = 0; i < h->n; i++)
+    for (int32_t k = 0; k < h->at[i]->n; k++)
+      if (h->at[i]->pieces[k].at == at)
+        return &h->at[i]->pieces[k];
+  return NULL;
+}
+
+bool held_frees (held *h, uint64_t at) {
+  struct graph_piece *p = held_piece (h, at);
+  if (p != NULL)
+    p->freed = true;
+  return p != NULL;
+}
+
 void graph_drop (machine *m, graph *g) {
   for (int32_t i = 0; i < g->n; i++) {
     node *n = g->nodes[i];

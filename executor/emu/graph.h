@@ -49,7 +49,6 @@ typedef struct capture {
   CUstreamCaptureMode mode;
   bool invalid;
   const void *thread;
-  graph_memory *memory; /* NULL: none yet */
 } capture;
 
 typedef struct exec exec;
@@ -74,6 +73,9 @@ node *graph_add (machine *m, graph *g, CUgraphNodeType type, command *c, node *c
                  int32_t n);
 bool held_add (held *h, graph_memory *g);
 void held_drop (machine *m, held *h);
+struct graph_piece *held_piece (const held *h, uint64_t at); /* NULL: it is none of these */
+/* The program frees it: it goes with the last that holds it. false: it is none of these. */
+bool held_frees (held *h, uint64_t at);
 /* The command that a call's parameters describe, of no stream. */
 CUresult graph_kernel (machine *m, const CUDA_KERNEL_NODE_PARAMS *p, command **out);
 CUresult graph_set (machine *m, const CUDA_MEMSET_NODE_PARAMS *p, command **out);
