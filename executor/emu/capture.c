@@ -2,7 +2,6 @@
 /* Streams that are captured: their work becomes nodes of a graph.  A stream joins by waiting for an
    event of the capture.  The calls that a driver forbids meanwhile end the capture. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "executor/emu/graph.h"
 
@@ -226,9 +225,7 @@ void capture_end (machine *m, capture *c) {
       m->streams[i]->capture = NULL;
       m->streams[i]->n_tips = 0;
     }
-  for (int32_t i = 0; i < g->n_captures; i++)
-    if (g->captures[i] == c)
-      g->captures[i--] = g->captures[--g->n_captures];
+  pointers_remove ((void **)g->captures, &g->n_captures, c);
   free (c);
 }
 

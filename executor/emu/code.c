@@ -231,18 +231,16 @@ CUresult kernel_command (machine *m, stream *s, const CUlaunchConfig *l, CUfunct
   if (c == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   c->as.run.kernel = k;
-  c->as.run.params =
-      k->param_bytes <= FEW_PARAM_BYTES ? c->as.run.few_params : malloc ((size_t)k->param_bytes);
+  bool there = command_params (c);
   emu_launch *a = &c->as.run.launch;
   *a = (emu_launch){ .params = c->as.run.params,
                      .grid = { l->gridDimX, l->gridDimY, l->gridDimZ },
                      .block = { l->blockDimX, l->blockDimY, l->blockDimZ },
                      .bytes = m->config.bytes == EMU_ALL,
                      .memory_bytes_per_s = m->config.memory_bytes_per_s };
-  if (c->as.run.params == NULL || !copy_params (k, c->as.run.params, params, extra)) {
-    CUresult r = c->as.run.params == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+  if (!there || !copy_params (k, c->as.run.params, params, extra)) {
     command_drop (m, c);
-    return r;
+    return there ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
   }
   gathering g = { .c = c, .tag = machine_tag () };
   if (k->told.touches != NULL)

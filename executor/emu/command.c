@@ -95,12 +95,10 @@ bool command_touch (command *c, const touch *t) {
   return true;
 }
 
-static bool again_params (command *c, const command *of) {
-  size_t bytes = (size_t)of->as.run.kernel->param_bytes;
+bool command_params (command *c) {
+  size_t bytes = (size_t)c->as.run.kernel->param_bytes;
   c->as.run.params = bytes <= FEW_PARAM_BYTES ? c->as.run.few_params : malloc (bytes);
   c->as.run.launch.params = c->as.run.params;
-  if (c->as.run.params != NULL && bytes > 0)
-    memcpy (c->as.run.params, of->as.run.params, bytes);
   return c->as.run.params != NULL;
 }
 
@@ -110,9 +108,9 @@ command *command_again (machine *m, stream *s, const command *of) {
     return NULL;
   c->direction = of->direction;
   c->as = of->as;
-  bool good = true;
-  if (of->kind == COMMAND_KERNEL)
-    good = again_params (c, of);
+  bool good = of->kind != COMMAND_KERNEL || command_params (c);
+  if (good && of->kind == COMMAND_KERNEL && of->as.run.kernel->param_bytes > 0)
+    memcpy (c->as.run.params, of->as.run.params, (size_t)of->as.run.kernel->param_bytes);
   if (of->kind == COMMAND_COPY && of->as.copy.staged != NULL)
     good = copy_stage (c);
   for (int32_t i = 0; good && i < of->n_touches; i++)
@@ -136,14 +134,20 @@ static void queue (machine *m, stream *s, command *c) {
   s->last = c;
 }
 
-static bool queue_wait (machine *m, stream *s, command *target) {
+static command *wait_for (machine *m, stream *s, command *target) {
   command *w = command_new (m, s, COMMAND_WAIT);
   if (w == NULL)
-    return false;
+    return NULL;
   w->as.target = target;
   command_hold (target);
-  queue (m, s, w);
-  return true;
+  return w;
+}
+
+static bool queue_wait (machine *m, stream *s, command *target) {
+  command *w = wait_for (m, s, target);
+  if (w != NULL)
+    queue (m, s, w);
+  return w != NULL;
 }
 
 /* The joining of a legacy stream: it waits for all blocking ones, and they for it. */
@@ -231,6 +235,11 @@ CUresult command_issue (machine *m, command *c) {
   if (c->stream->idle)
     pthread_cond_broadcast (&m->changed);
   return m->stuck;
+}
+
+CUresult command_await (machine *m, stream *s, command *target) {
+  command *w = wait_for (m, s, target);
+  return w == NULL ? CUDA_ERROR_OUT_OF_MEMORY : command_issue (m, w);
 }
 
 void command_done (machine *m, command *c) {

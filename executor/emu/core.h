@@ -306,10 +306,14 @@ command *command_take (machine *m, stream *s,
                        command_kind kind); /* the host's call costs nothing */
 /* The same once more; pageable memory is staged as it is now. */
 command *command_again (machine *m, stream *s, const command *of);
+/* Room for the parameters of its kernel, to be filled in. false: no memory. */
+bool command_params (command *c);
 /* Its reads and writes, for the mapping check and the race checker. false: no memory. */
 bool command_touch (command *c, const touch *t);
 /* Queued, with what the legacy stream's rule adds; the race checker sees it now. */
 CUresult command_issue (machine *m, command *c);
+/* The stream goes on when the target is done. */
+CUresult command_await (machine *m, stream *s, command *target);
 void command_hold (command *c);
 void command_drop (machine *m, command *c);
 CUresult stream_finish (machine *m, stream *s); /* the host waits */

@@ -101,14 +101,7 @@ static CUresult await (machine *m, const event *e, stream *s) {
   if (s->capture != NULL || e->captured != 0)
     return capture_wait (m, s, e);
   machine_spend (m, m->config.event_ns / 2);
-  if (e->recorded == NULL)
-    return CUDA_SUCCESS;
-  command *c = command_new (m, s, COMMAND_WAIT);
-  if (c == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  c->as.target = e->recorded;
-  command_hold (e->recorded);
-  return command_issue (m, c);
+  return e->recorded == NULL ? CUDA_SUCCESS : command_await (m, s, e->recorded);
 }
 
 /* A destroyed one is nobody's wait. */

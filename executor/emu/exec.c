@@ -55,13 +55,11 @@ static int32_t add_link (machine *m, exec *x, const node *n, const int32_t *deps
   link own = { .type = n->type, .event = n->event, .of = n, .n_deps = n_deps };
   own.c = n->c == NULL ? NULL : command_again (m, NULL, n->c);
   own.deps = calloc ((size_t)n_deps + 1, sizeof *own.deps);
-  if (own.deps == NULL || (n->c != NULL && own.c == NULL)) {
-    free (own.deps);
+  x->links[x->n++] = own; /* it goes with the others, whatever is missing */
+  if (own.deps == NULL || (n->c != NULL && own.c == NULL))
     return -1;
-  }
   memcpy (own.deps, deps, (size_t)n_deps * sizeof *deps);
-  x->links[x->n] = own;
-  return x->n++;
+  return x->n - 1;
 }
 
 /* A child's nodes stand in the place of theirs, behind what it depends on; the node itself is their
@@ -134,9 +132,7 @@ void exec_drop (machine *m, exec *x) {
   }
   free (x->links);
   held_drop (m, &x->memory);
-  for (int32_t i = 0; i < all->n_execs; i++)
-    if (all->execs[i] == x)
-      all->execs[i--] = all->execs[--all->n_execs];
+  pointers_remove ((void **)all->execs, &all->n_execs, x);
   free (x);
 }
 
@@ -195,15 +191,6 @@ CUresult cuGraphExecDestroy (CUgraphExec handle) {
 
 /* ---- launched ---- */
 
-static CUresult await (machine *m, stream *s, command *target) {
-  command *c = command_take (m, s, COMMAND_WAIT);
-  if (c == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  c->as.target = target;
-  command_hold (target);
-  return command_issue (m, c);
-}
-
 /* A mark in a stream; the caller holds it. */
 static CUresult tell (machine *m, stream *s, command **out) {
   *out = command_take (m, s, COMMAND_RECORD);
@@ -218,7 +205,7 @@ static CUresult launch_link (machine *m, const exec *x, int32_t i, stream *s, co
   CUresult r = CUDA_SUCCESS;
   for (int32_t k = 0; k < own->n_deps && r == CUDA_SUCCESS; k++)
     if (x->links[own->deps[k]].chain != own->chain)
-      r = await (m, s, told[own->deps[k]]);
+      r = command_await (m, s, told[own->deps[k]]);
   if (r == CUDA_SUCCESS && own->c != NULL) {
     command *c = command_again (m, s, own->c);
     r = c == NULL ? CUDA_ERROR_OUT_OF_MEMORY : command_issue (m, c);
@@ -233,19 +220,20 @@ static CUresult launch_link (machine *m, const exec *x, int32_t i, stream *s, co
 
 static CUresult launch_all (machine *m, exec *x, stream *s, command **told) {
   command *mark = NULL;
-  CUresult r = x->last == NULL || x->last->done ? CUDA_SUCCESS : await (m, s, x->last);
+  CUresult r = x->last == NULL || x->last->done ? CUDA_SUCCESS : command_await (m, s, x->last);
   if (x->n_chains > 1 && r == CUDA_SUCCESS)
     r = tell (m, s, &mark);
   for (int32_t i = 1; i < x->n_chains && r == CUDA_SUCCESS; i++)
-    r = await (m, x->chains[i], mark);
+    r = command_await (m, x->chains[i], mark);
   if (mark != NULL)
     command_drop (m, mark);
   for (int32_t i = 0; i < x->n && r == CUDA_SUCCESS; i++)
     r = launch_link (m, x, i, x->links[i].chain == 0 ? s : x->chains[x->links[i].chain], told);
   for (int32_t i = 1; i < x->n_chains && r == CUDA_SUCCESS; i++) {
     r = tell (m, x->chains[i], &mark);
-    r = r == CUDA_SUCCESS ? await (m, s, mark) : r;
-    command_drop (m, mark);
+    r = r == CUDA_SUCCESS ? command_await (m, s, mark) : r;
+    if (mark != NULL)
+      command_drop (m, mark);
   }
   if (x->last != NULL)
     command_drop (m, x->last);
@@ -287,7 +275,6 @@ static link *link_of (const machine *m, CUgraphExec handle, CUgraphNode of, CUgr
 
 /* Launches that are queued keep what they were given. */
 static void replace (machine *m, link *own, command *c) {
-  c->stream = NULL;
   command_drop (m, own->c);
   own->c = c;
 }
@@ -382,7 +369,7 @@ void graphs_stop (machine *m) {
     exec_drop (m, all->execs[0]);
   while (all->n_captures > 0)
     capture_end (m, all->captures[0]);
-  while (all->n_graphs > 0)
+  while (all->n_graphs > 0) /* the first is no child: a child is made after its parent */
     graph_drop (m, all->graphs[0]);
   free (all->execs);
   free (all->captures);

@@ -16,6 +16,14 @@ bool pointers_add (void ***rows, int32_t *n, void *row) {
   return true;
 }
 
+void pointers_remove (void **rows, int32_t *n, const void *row) {
+  for (int32_t i = 0; i < *n; i++)
+    if (rows[i] == row) {
+      memmove (rows + i, rows + i + 1, (size_t)(--*n - i) * sizeof *rows);
+      return;
+    }
+}
+
 graph *graph_of (const machine *m, CUgraph handle) {
   for (int32_t i = 0; i < m->graphs->n_graphs; i++)
     if ((CUgraph)m->graphs->graphs[i] == handle)
@@ -114,14 +122,7 @@ void graph_drop (machine *m, graph *g) {
   }
   free (g->nodes);
   held_drop (m, &g->memory);
-  struct graphs *all = m->graphs;
-  for (int32_t i = 0; i < all->n_graphs; i++)
-    if (all->graphs[i] == g) {
-      memmove (all->graphs + i, all->graphs + i + 1,
-               (size_t)(all->n_graphs - i - 1) * sizeof (graph *));
-      all->n_graphs--;
-      break;
-    }
+  pointers_remove ((void **)m->graphs->graphs, &m->graphs->n_graphs, g);
   free (g);
 }
 

@@ -81,6 +81,7 @@ CUresult graph_kernel (machine *m, const CUDA_KERNEL_NODE_PARAMS *p, command **o
 CUresult graph_set (machine *m, const CUDA_MEMSET_NODE_PARAMS *p, command **out);
 /* A row of an array that holds pointers. false: no memory. */
 bool pointers_add (void ***rows, int32_t *n, void *row);
+void pointers_remove (void **rows, int32_t *n, const void *row); /* the others keep their order */
 
 /* capture.c */
 void capture_end (machine *m, capture *c); /* no stream is captured by it any more */

@@ -60,7 +60,6 @@ bool space_unmap (const machine *m, uint64_t at, int64_t bytes) {
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* A place of `bytes`, or -1. */
 /* ---- one device, several processes ---- */
 
 static bool shared_start (machine *m) {
