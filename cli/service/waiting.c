@@ -18,6 +18,7 @@
 #include "base/sandbox.h"
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "server/work/spare.h"
 
 enum { MOST_FILES = 64, SPARE_S = 15, NICE = 5, MOST_PROCESSES = 512, MOST_WORDS = 256 };
 
@@ -114,8 +115,6 @@ static bool prepare (call *c) {
          error_set (&c->err, ERR_usage, "the daemon died before its worker began");
 }
 
-typedef enum passed { FOLDER, ANSWER, LOG, WORDS, PASSED } passed;
-
 /* The words begin with two that are no arguments: seconds of the processor, and a span's name. */
 static int read_words (call *c, int from, char **words) {
   struct stat is;
@@ -131,15 +130,15 @@ static int read_words (call *c, int from, char **words) {
 
 /* False: the daemon has ended, or *err. */
 static bool take_job (call *c, char **words, int *n) {
-  int files[PASSED], null = -1;
-  if (!passing_take (STDIN_FILENO, files, PASSED))
+  int files[ERRAND_FILES], null = -1;
+  if (!passing_take (STDIN_FILENO, files, ERRAND_FILES))
     return false;
-  if (fchdir (files[FOLDER]) != 0 || dup2 (files[ANSWER], STDOUT_FILENO) < 0 ||
-      dup2 (files[LOG], STDERR_FILENO) < 0 || (null = open ("/dev/null", O_RDONLY)) < 0 ||
+  if (fchdir (files[ERRAND_FOLDER]) != 0 || dup2 (files[ERRAND_ANSWER], STDOUT_FILENO) < 0 ||
+      dup2 (files[ERRAND_LOG], STDERR_FILENO) < 0 || (null = open ("/dev/null", O_RDONLY)) < 0 ||
       dup2 (null, STDIN_FILENO) < 0)
     return error_set (&c->err, ERR_internal, "a worker cannot open its job");
-  *n = read_words (c, files[WORDS], words);
-  for (int i = 0; i < PASSED; i++)
+  *n = read_words (c, files[ERRAND_WORDS], words);
+  for (int i = 0; i < ERRAND_FILES; i++)
     close (files[i]);
   close (null);
   return *n > 2 || error_set (&c->err, ERR_internal, "a worker cannot read its command");

@@ -124,22 +124,22 @@ static int write_words (const errand *e, error *err) {
   return ok ? words : -1;
 }
 
-enum { FOLDER, ANSWER, LOG, WORDS, FILES };
-
 /* An earlier worker of the job may have planted something in a file's place, which is not followed,
    nor waited for. */
-static bool open_files (const errand *e, int files[FILES], error *err) {
+static bool open_files (const errand *e, int files[ERRAND_FILES], error *err) {
   enum { HOW = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
-  files[FOLDER] = open (e->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  files[ANSWER] = files[FOLDER] < 0 ? -1 : openat (files[FOLDER], e->answer, HOW | O_TRUNC, 0600);
-  files[LOG] = files[ANSWER] < 0 ? -1 : openat (files[FOLDER], "log", HOW | O_APPEND, 0600);
-  files[WORDS] = files[LOG] < 0 ? -1 : write_words (e, err);
-  return files[WORDS] >= 0 ||
+  files[ERRAND_FOLDER] = open (e->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  files[ERRAND_ANSWER] =
+      files[ERRAND_FOLDER] < 0 ? -1 : openat (files[ERRAND_FOLDER], e->answer, HOW | O_TRUNC, 0600);
+  files[ERRAND_LOG] =
+      files[ERRAND_ANSWER] < 0 ? -1 : openat (files[ERRAND_FOLDER], "log", HOW | O_APPEND, 0600);
+  files[ERRAND_WORDS] = files[ERRAND_LOG] < 0 ? -1 : write_words (e, err);
+  return files[ERRAND_WORDS] >= 0 ||
          error_set (err, ERR_internal, "no files for a worker: %s", strerror (errno));
 }
 
 /* A spare one may have died meanwhile, unlike one that was just started. */
-static bool hand_over (service *s, const int files[FILES], worker *out, error *err) {
+static bool hand_over (service *s, const int files[ERRAND_FILES], worker *out, error *err) {
   spare fresh = { .worker = { .pid = 0 } };
   for (int i = 0; i <= SPARES; i++) {
     spare *p = i < SPARES ? &s->spares->at[i] : &fresh;
@@ -147,7 +147,7 @@ static bool hand_over (service *s, const int files[FILES], worker *out, error *e
       return false;
     if (!p->worker.pid)
       continue;
-    if (passing_send (p->orders, files, FILES)) {
+    if (passing_send (p->orders, files, ERRAND_FILES)) {
       *out = p->worker;
       close (p->orders);
       p->worker.pid = 0;
@@ -159,9 +159,9 @@ static bool hand_over (service *s, const int files[FILES], worker *out, error *e
 }
 
 bool spares_send (service *s, const errand *e, worker *out, error *err) {
-  int files[FILES] = { -1, -1, -1, -1 };
+  int files[ERRAND_FILES] = { -1, -1, -1, -1 };
   bool ok = open_files (e, files, err) && hand_over (s, files, out, err);
-  for (int i = 0; i < FILES; i++)
+  for (int i = 0; i < ERRAND_FILES; i++)
     if (files[i] >= 0)
       close (files[i]);
   return ok;

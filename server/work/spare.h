@@ -17,6 +17,10 @@ typedef struct errand {
   const char *trace_id, *span_id;
 } errand;
 
+/* The files that a worker is sent, in this order: its folder, open, and what it reads and writes.
+ */
+enum { ERRAND_FOLDER, ERRAND_ANSWER, ERRAND_LOG, ERRAND_WORDS, ERRAND_FILES };
+
 /* A process of its own group. progress: a pipe of what it has found; both are the caller's. */
 typedef struct worker {
   pid_t pid;
