@@ -35,6 +35,14 @@ bool replay_meet (replay_state *s, error *err) {
   return !s->gave_up || error_set (err, ERR_device, "another rank failed");
 }
 
+/* Nobody waits for the others any more. */
+static void fail (replay_team *t) {
+  pthread_mutex_lock (&t->lock);
+  t->failed = true;
+  pthread_cond_broadcast (&t->all);
+  pthread_mutex_unlock (&t->lock);
+}
+
 typedef struct rank_thread {
   replay_state *state;
   bool laden, good;
@@ -45,16 +53,11 @@ typedef struct rank_thread {
 static void *run_rank (void *of) {
   rank_thread *r = of;
   replay_state *s = r->state;
-  replay_team *t = s->team;
   r->good = driver_ok (&s->driver, s->driver.ctx_set_current (s->driver.context), "cuCtxSetCurrent",
                        &r->err) &&
             replay_steps (s, r->laden, &r->err);
-  if (r->good)
-    return NULL;
-  pthread_mutex_lock (&t->lock);
-  t->failed = true;
-  pthread_cond_broadcast (&t->all);
-  pthread_mutex_unlock (&t->lock);
+  if (!r->good)
+    fail (s->team);
   return NULL;
 }
 
@@ -66,12 +69,8 @@ static int32_t start_threads (replay_team *t, bool laden, rank_thread *of) {
     if (pthread_create (&of[n].id, NULL, run_rank, &of[n]) != 0)
       break;
   }
-  if (n < t->n) {
-    pthread_mutex_lock (&t->lock);
-    t->failed = true;
-    pthread_cond_broadcast (&t->all);
-    pthread_mutex_unlock (&t->lock);
-  }
+  if (n < t->n)
+    fail (t);
   return n;
 }
 
