@@ -39,7 +39,8 @@ static int distance (const char *a, const char *b) {
   for (int i = 1; i <= n; i++) {
     now[0] = i;
     for (int j = 1; j <= m; j++) {
-      int best = last[j - 1] + (tolower (a[i - 1]) != tolower (b[j - 1]));
+      int best =
+          last[j - 1] + (tolower ((unsigned char)a[i - 1]) != tolower ((unsigned char)b[j - 1]));
       if (last[j] + 1 < best)
         best = last[j] + 1;
       if (now[j - 1] + 1 < best)
