@@ -43,7 +43,7 @@ typedef struct emu_config {
   bool lenient;        /* let pass what only some drivers reject */
   bool races;          /* look for unordered accesses */
   bool owners;         /* and for bytes that two use at a time, see EMU_BEGINS */
-  int64_t fuzz_ns;     /* each operation is delayed by up to so much; 0: not at all */
+  int64_t fuzz_ns;     /* each operation is delayed by up to this; 0: not at all */
   uint64_t fuzz_seed;  /* decides the delays and which stream moves first */
   int64_t failed_copy; /* the n-th copy since the start fails, and the error stays; 0: none does */
   char shared[EMU_PATH]; /* a file that counts the memory of all processes together; "": none */

@@ -56,7 +56,7 @@ static int64_t capacity (const link_state *l, const emu_group *g, int way) {
   return sure < g->one_way[way] ? sure : g->one_way[way];
 }
 
-/* So far the rates of these can rise together before the group is full; 0: none of them rises. */
+/* The rate up to which these can rise together before the group is full; 0: none of them rises. */
 static int64_t level (const link_state *l, const emu_group *g, int way, const bool *rises) {
   int64_t left = capacity (l, g, way), n = 0;
   for (int e = way; e < l->n_engines; e += 2)

@@ -3,7 +3,6 @@
    one is left out; two levels are told apart: what all cards together fill, and what pairs fill. */
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/order.h"
 #include "base/units.h"
@@ -12,9 +11,9 @@
 
 enum {
   PASSES = 12,            /* the sizes of copies follow the rates that the pass before saw */
-  TOGETHER_PPM = 1001000, /* the last of copies that end together takes so much of the first */
+  TOGETHER_PPM = 1001000, /* of the first copy's time: the last that still ends with it */
   LEAST_PART = 64,        /* of the largest copy, the smallest */
-  NOTICED_PPM = 1030000   /* so much faster is no accident */
+  NOTICED_PPM = 1030000   /* of a rate: from here on a faster one is no accident */
 };
 
 /* The copies of a run: which cards copy which way. */

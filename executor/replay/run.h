@@ -90,7 +90,7 @@ void replay_team_end (replay_team *t);
 bool replay_meet (replay_state *s, error *err) MUST_CHECK;
 /* replay_steps of all ranks, each in a thread of its own. */
 bool replay_together (replay_team *t, bool laden, error *err) MUST_CHECK;
-/* The cost of a step of all ranks, from so many steps that each has read. */
+/* The cost of a step of all ranks, from the first `steps`, which each has read. */
 int64_t replay_steady (const replay_team *t, int32_t steps, bool *settled);
 
 #endif

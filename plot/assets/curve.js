@@ -88,7 +88,7 @@ const drawCurve = soon(() => {
       g.fillStyle = colours.limit;
       g.beginPath();
       if (s <= curve.top) g.arc(bx, y(s), 4, 0, 7);
-      else { // above the picture: so much
+      else { // above the picture: an arrow and the figure
         g.moveTo(bx, box.top - 4);
         g.lineTo(bx + 6, box.top + 6);
         g.lineTo(bx - 6, box.top + 6);

@@ -29,7 +29,7 @@ typedef struct work {
   char line[1024];     /* the last, unfinished one of the pipe */
   size_t line_bytes;
   char found[256]; /* the newest news that no event tells yet; "": none */
-  bool finds;      /* they are of an incumbent; else of so many parts that are done */
+  bool finds;      /* they are of an incumbent; else of the parts that are done */
   int64_t told_ns, started_ns, beat_ns, signal_ns;
   int64_t worked_ns;         /* of its processes, all together */
   int64_t step_ns, bound_ns; /* of the last incumbent; 0: none */
