@@ -193,13 +193,13 @@ CUresult wrap_exec_destroy (CUgraphExec handle) {
 
 /* ---- launched ---- */
 
+/* Tensors that stand in what is copied have no stamp: they come behind all others. */
 static void touch_all (shim *s, op *o, const exec *x) {
-  for (int32_t i = 0; i < x->n; i++) {
-    const node_use *u = &x->nodes[i];
-    op_touch_all (s, o, u->at, u->n);
-    if (u->on_link)
-      op_carried (o, &u->copy);
-  }
+  for (int32_t i = 0; i < x->n; i++)
+    op_touch_all (s, o, x->nodes[i].at, x->nodes[i].n);
+  for (int32_t i = 0; i < x->n; i++)
+    if (x->nodes[i].on_link)
+      op_carried (o, &x->nodes[i].copy);
 }
 
 CUresult wrap_graph_launch (CUgraphExec handle, CUstream stream) {
