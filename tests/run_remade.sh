@@ -45,7 +45,11 @@ faster() { # with tensors made again a step takes less, and what was predicted
 modes() { # however it is run
   local it
   for it in "--remake trusted" "--strict always" "--strict-steps 0" "--paranoid 3" "--emulated $device,races=yes" "--emulated $device,fuzz=200us,seed=2" "--emulated $device,clock=real"; do
-    remade modes 3 60 $it -- streams=3 && right modes && [ "$(figure dropped_bytes modes)" -gt 0 ] || { echo "$it"; return 1; }
+    remade modes 3 60 $it -- streams=3 && right modes || { echo "$it"; return 1; }
+    case $it in
+    *clock=real*) ;; # what ops take on a busy machine decides whether making again pays
+    *) [ "$(figure dropped_bytes modes)" -gt 0 ] || { echo "$it: nothing was dropped"; return 1; } ;;
+    esac
   done
 }
 left() { # the plan is left before each op of a step, whatever is dropped then

@@ -270,7 +270,11 @@ static bool ops_advance (loop *l) {
       }
     }
   }
-  return any | (arrived && ranks_meet (l)) | (l->r->turns && op_turn (l));
+  if (arrived && ranks_meet (l))
+    any = true;
+  if (l->r->turns && op_turn (l))
+    any = true;
+  return any;
 }
 
 /* Equal shares of the speed: who runs has changed, so everybody's end has. */
