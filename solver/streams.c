@@ -283,6 +283,8 @@ bool streams_solve (const trace *t, const solve_options *o, const effort *e,
   solved_programs *own = NULL;
   char digest[TRACE_DIGEST];
   *out = (solution){ 0 };
+  if (o->sections == SECTIONS_FIXED && !streams_must_be_one (t, "a number of sections", err))
+    return false;
   if (!how.solved && !(how.solved = own = solved_new (err)))
     return false;
   w.o = &how;

@@ -57,10 +57,31 @@ drawn() { # a lane for each stream, between compute and the copies
   "$ferry" plot none.json none.plan.json --svg lanes.svg -q && grep -q 'stream 1' lanes.svg && grep -q 'copy out' lanes.svg &&
     "$ferry" plot none.json none.plan.json --html page.html -q && grep -q '"stall_ns"' page.html
 }
+asked() { # the questions of a budget's worth: a bound below each plan, and more memory never slower
+  "$ferry" curve -q none.json -d a100-40 --points 3 --limit 500 --swap-only --json >curve.json &&
+    "$ferry" min-memory -q none.json -d a100-40 --limit 500 --swap-only --slowdown 5% --json >least.json &&
+    "$ferry" curve -q none.json -d a100-40 --points 3 --limit 500 --json >drops.json &&
+    "$ferry" compare none.json -d a100-40 --budget 60% --limit 500 --json >rows.json 2>said && grep -q 'policies are left out' said &&
+    python3 - <<'END'
+import json
+for name in "curve", "drops":
+  points = [p for p in json.load (open (name + ".json"))["points"] if p["predicted"]]
+  steps = [p["predicted"]["step_ns"] for p in points]
+  assert len (steps) == 3 and steps == sorted (steps, reverse = True) and steps[0] > steps[2], steps
+  assert all (0 < p["lower_bound_ns"] <= p["predicted"]["step_ns"] for p in points), points
+least = json.load (open ("least.json"))
+assert least["none_below_bytes"] < least["plan_bytes"] <= least["needs_bytes"], least
+assert least["predicted"]["step_ns"] <= least["most_ns"], least
+rows = json.load (open ("rows.json"))["rows"]
+assert [r["label"] for r in rows] == ["ferry", "ferry-recompute"] and all (r["fits"] for r in rows), rows
+END
+}
 refused() {
   says() { "$ferry" "$@" >out 2>said; [ $? = 2 ] && [ "$(wc -l <said)" = 1 ]; }
   says zoo $net --data-parallel 8 && grep -q 'give --fabric RATE' said && says zoo $net --shard all && grep -q 'give --data-parallel N' said &&
-    says curve none.json -d a100-40 && grep -q 'this one has 2: `ferry solve` plans it' said &&
+    says compare none.json -d a100-40 --policies lru && grep -q 'this one has 2: `ferry solve` plans it' said &&
+    says solve none.json -d a100-40 --sections 2 && grep -q 'ops of 2 streams are not cut' said &&
+    says curve none.json -d a100-40 --order any && grep -q 'ops of 2 streams keep their order' said &&
     says replay none.json none.plan.json && grep -q 'a replay takes traces of one stream' said &&
     says export none.json none.plan.json --chrome chrome.json && grep -q 'takes traces of one stream' said
 }
@@ -69,5 +90,6 @@ claim "a rank's step has the collectives and the shards of its kind" counts
 claim "its plans are legal and proved" planned
 claim "eight equal ranks take as long as one where nothing is shared" together
 claim "each stream has a lane" drawn
+claim "curves, the least memory and comparisons are answered" asked
 claim "what cannot be is refused" refused
 finish

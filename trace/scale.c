@@ -6,6 +6,11 @@
 #include "base/units.h"
 #include "trace/roofline.h"
 
+/* A collective takes its time of what is between the ranks, whatever the card computes. */
+static bool keeps_time (const op *o) {
+  return o->collective != COLLECTIVE_none;
+}
+
 /* A time that no trace may hold stands for all that are too long: the result is validated. */
 static int64_t times (int64_t ns, int64_t by, int64_t of) {
   __int128 long_ns = (__int128)ns * by / of;
@@ -31,7 +36,8 @@ bool scale_share (const trace *t, int64_t ppm, arena *a, scaled *out, error *err
   enum { WHOLE = 1000000 };
   op *ops = copy_of (t, a, out, err);
   for (int32_t i = 0; ops && i < t->n_ops; i++) {
-    ops[i].ns = times (ops[i].ns, ppm, WHOLE);
+    if (!keeps_time (&ops[i]))
+      ops[i].ns = times (ops[i].ns, ppm, WHOLE);
     ops[i].gap_ns = times (ops[i].gap_ns, ppm, WHOLE);
   }
   out->ops = t->n_ops;
@@ -91,6 +97,8 @@ bool scale_roofline (const trace *t, const device *from, const device *to, arena
                      error *err) {
   op *ops = copy_of (t, a, out, err);
   for (int32_t i = 0; ops && i < t->n_ops; i++) {
+    if (keeps_time (&ops[i]))
+      continue;
     bool done = scale_op (&ops[i], from, to);
     out->ops += done;
     out->guessed_ns += done ? 0 : t->ops[i].ns;

@@ -7,6 +7,7 @@
 #include "cli/inputs/executors.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/policies.h"
+#include "trace/streams.h"
 
 const our_way our_ways[PLANNERS - OURS] = {
   { "ferry", SWAPS_ALONE },
@@ -22,7 +23,8 @@ static bool add_policy (call *c, comparison *t, const char *name) {
     which--;
   if (t->n_policies == PLANNERS)
     return error_set (&c->err, ERR_usage, "a policy is named twice");
-  if (which < OURS && !policy_of_name (c, name, &id))
+  if (which < OURS &&
+      !(policy_of_name (c, name, &id) && streams_must_be_one (t->trace, "a policy", &c->err)))
     return false;
   t->policies[t->n_policies++] = which < OURS ? (int)id : which;
   return true;
@@ -51,8 +53,14 @@ static bool read_policies (call *c, comparison *t) {
   if (!rest) {
     for (int i = OURS; i < PLANNERS; i++)
       t->policies[t->n_policies++] = i;
-    for (int i = 0; i < POLICIES; i++)
+    bool one = !trace_has_streams (t->trace);
+    for (int i = 0; one && i < POLICIES; i++)
       t->policies[t->n_policies++] = i;
+    if (!one)
+      call_note (c,
+                 "the published policies are left out: they take traces of one stream, and this "
+                 "one has %d",
+                 t->trace->n_streams);
   }
   while ((part = next_part (c, &rest)))
     if (!add_policy (c, t, part))

@@ -39,6 +39,18 @@ static bool read_swap_only (call *c, allowed *out) {
   return true;
 }
 
+/* Requests by name are carried out or refused; the default is cut down in silence. */
+static bool may_be_asked (call *c, const trace *t, const allowed *x) {
+  if (!trace_has_streams (t))
+    return true;
+  if (call_text (c, "sections") && x->sections != SECTIONS_OFF)
+    return error_set (&c->err, ERR_usage, "--sections: ops of %d streams are not cut; leave it out",
+                      t->n_streams);
+  return !call_text (c, "order") || x->order == ORDER_AS_IS ||
+         error_set (&c->err, ERR_usage, "--order: ops of %d streams keep their order; leave it out",
+                    t->n_streams);
+}
+
 bool rewriting_read (call *c, const trace *t, allowed *out) {
   *out = t ? allowed_by (t) : (allowed)ALL_ALLOWED;
   if (call_flag (c, "swap-only"))
@@ -49,7 +61,7 @@ bool rewriting_read (call *c, const trace *t, allowed *out) {
     return false;
   out->recompute = (recompute_mode)drop;
   out->order = (order_mode)order;
-  return !t || executor_allows (c, t, out);
+  return !t || (may_be_asked (c, t, out) && executor_allows (c, t, out));
 }
 
 bool placement_read (call *c, places_mode *out) {

@@ -16,7 +16,6 @@
 #include "solver/sections/sections.h"
 #include "solver/place/schedule.h"
 #include "trace/summary.h"
-#include "trace/streams.h"
 
 #define GIB ((int64_t)1 << 30)
 
@@ -93,12 +92,13 @@ static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
 }
 
 /* Cuts add time to ops and never take any away, and some op needs its part; drops may also spare
-   the link; of another order nothing is known but what its largest op needs. */
+   the link, and the bound that counts them is of ops that run one after the other; of another order
+   nothing is known but what its largest op needs. */
 static bool weak_bound (const trace *t, const solve_options *how, arena *a, int64_t *ns,
                         error *err) {
   int64_t compute_ns = trace_total_ns (t), least_bytes, drops_ns;
   *ns = compute_ns;
-  if (how->sections != SECTIONS_OFF || how->recompute == RECOMPUTE_OFF ||
+  if (trace_has_streams (t) || how->sections != SECTIONS_OFF || how->recompute == RECOMPUTE_OFF ||
       how->order != ORDER_AS_IS) {
     if (!sections_floor (t, how, a, &least_bytes, err))
       return false;
@@ -284,8 +284,6 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   int64_t *at = *sorted = NEW (a, count, int64_t, err);
   out->points = NEW (a, count, curve_point, err);
   needs n;
-  if (!streams_must_be_one (t, "a curve", err))
-    return false;
   if (!at || !out->points || !curve_floor (t, o, a, &out->floor_bytes, err) ||
       !needs_of (t, o->device, a, &n, err))
     return false;
@@ -365,7 +363,7 @@ static bool begin_shared (const trace *t, const curve_options *o, int64_t *sorte
                           curve *out, shared *with, error *err) {
   if (ahead_pays (t, o, out->count))
     return (with->ahead = ahead_new (t, o, out, err));
-  if (out->count < 2 || allowed_rewrites (&o->allowed))
+  if (out->count < 2 || allowed_rewrites (&o->allowed) || trace_has_streams (t))
     return true;
   bound_options how = range_options (t, o);
   for (int32_t i = 0; i < out->count; i++)

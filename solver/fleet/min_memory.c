@@ -5,7 +5,6 @@
 #include "base/units.h"
 #include "solver/fleet/curve.h"
 #include "solver/fleet/needs.h"
-#include "trace/streams.h"
 
 enum { MOST_ASKED = 24 };
 
@@ -114,8 +113,6 @@ bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm
   assert (slowdown_ppm >= 0 && fine_bytes >= 0);
   *out = (min_memory){ .baseline_ns = trace_total_ns (t) };
   int64_t ordinary_bytes;
-  if (!streams_must_be_one (t, "the least memory", err))
-    return false;
   if (!curve_range (t, o->device, a, &ordinary_bytes, &out->peak_bytes, err) ||
       !curve_floor (t, o, a, &out->floor_bytes, err))
     return false;

@@ -16,6 +16,8 @@ int64_t allowed_most_parts (const trace *t) {
 allowed allowed_by (const trace *t) {
   if (trace_knows_only_touches (t))
     return (allowed)SWAPS_ALONE;
+  if (trace_has_streams (t))
+    return (allowed){ .sections = SECTIONS_OFF, .recompute = RECOMPUTE_AUTO, .order = ORDER_AS_IS };
   return (allowed){ .sections = allowed_most_parts (t) > 1 ? SECTIONS_AUTO : SECTIONS_OFF,
                     .recompute = RECOMPUTE_AUTO,
                     .order = ORDER_ANY };

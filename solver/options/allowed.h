@@ -19,7 +19,8 @@ typedef struct allowed {
   { .sections = SECTIONS_OFF, .recompute = RECOMPUTE_OFF, .order = ORDER_AS_IS }
 
 /* The default: everything that the trace can tell is safe. One that only knows which tensors an op
-   touches does not say what may be made again or moved; sections need ops that run in parts. */
+   touches does not say what may be made again or moved; sections need ops that run in parts; ops of
+   several streams are neither cut nor moved. */
 allowed allowed_by (const trace *t);
 
 /* The most parts in which any op may run; 1: no op can be cut. */
