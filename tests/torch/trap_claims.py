@@ -209,6 +209,8 @@ def test_a_storage_that_is_no_multiple_of_an_element(folder):
     from ferry_torch.storages import Form, as_bytes
     y = row[:4].view(torch.int32)
     assert torch.equal(as_bytes(y), row) and torch.equal(Form(y).of(as_bytes(y).clone()), y)
+    for part in (row, row[1:], row[::2], row[2:5]):  # of bytes any part says where all of them are
+        assert torch.equal(Form(y).of(part), y), part
 
 
 def test_a_place_on_the_host_is_not_given_twice(folder):

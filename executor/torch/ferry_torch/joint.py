@@ -23,7 +23,9 @@ def has_bytes(node):
 
 
 def is_view(node):
-    """Does it give its first argument's storage?"""
+    """Does it give its first argument's storage, or a part of what does so, as of a split?"""
+    if node.target is operator.getitem:
+        return is_view(node.args[0])
     schema = getattr(node.target, "_schema", None)
     return schema is not None and len(schema.returns) == 1 and schema.returns[0].alias_info is not None
 
@@ -45,15 +47,15 @@ def needed_for(nodes):
 
 
 def written_in(nodes):
-    """Inputs that the graph itself changes, with their views."""
-    found = set()
+    """What the graph itself changes, be it in a list or through a view, with all views of it."""
+    root, found = {}, set()
     for node in nodes:
+        sources = node.all_input_nodes
+        root[node] = root[sources[0]] if sources and is_view(node) else node
         if isinstance(node.target, torch._ops.OpOverload):
-            found.update(node.args[i] for i, _ in FUNCTIONS[node.target].changed if i < len(node.args))
-    for node in nodes:
-        if is_view(node) and node.args and node.args[0] in found:
-            found.add(node)
-    return found
+            given = [node.args[i] if i < len(node.args) else node.kwargs.get(name) for i, name in FUNCTIONS[node.target].changed]
+            found.update(root[n] for n in pytree.arg_tree_leaves(given) if isinstance(n, torch.fx.Node))
+    return {node for node in nodes if root[node] in found}
 
 
 def stays(node, written):
@@ -66,14 +68,14 @@ def stays(node, written):
     return isinstance(target, torch._ops.HigherOrderOperator) or any(n in written for n in node.all_input_nodes)
 
 
-def way_back(graph, outputs):
+def way_back(nodes, outputs, written):
     """All nodes that the way there does not need, and the order of all: one of these that stands amid the way there goes to its
     first user, and so does each view, which is no op of its own."""
-    nodes, tangents = list(graph.nodes), set()
+    tangents = set()
     for node in nodes:
         if TANGENT in node.name and node.op == "placeholder" or any(n in tangents for n in node.all_input_nodes):
             tangents.add(node)
-    there, written = needed_for(pytree.arg_tree_leaves(*nodes[-1].args)[:outputs]), written_in(nodes)
+    there = needed_for(pytree.arg_tree_leaves(*nodes[-1].args)[:outputs])
     last = max((k for k, n in enumerate(nodes) if n in there and n.op == "call_function"), default=-1)
     there |= needed_for([n for n in nodes if n not in tangents and stays(n, written)])
     there.update(n for n in nodes if n.target is operator.getitem and n.args[0] in there)  # one op gives them all
@@ -94,7 +96,8 @@ class Joint:
         self.graph, self.clock, self.fuse = graph, clock, fuse
         self.fused = {}  # of each such node, what it reads
         self.base, self.number, self.op_of, self.makers = {}, {}, {}, []
-        self.backward, self.nodes = way_back(graph, outputs)
+        self.written = written_in(list(graph.nodes))
+        self.backward, self.nodes = way_back(list(graph.nodes), outputs, self.written)
         self.tensors, self.ops = [], []
         for node in self.nodes:
             self.meet(node)
@@ -122,15 +125,15 @@ class Joint:
         self.tensors.append(row)
 
     def meet_call(self, node):
+        if is_view(node) and node.all_input_nodes and node.all_input_nodes[0] in self.base:
+            self.base[node] = self.base[node.all_input_nodes[0]]
+            return
         if node.target is operator.getitem:
             source = node.args[0]
             if source in self.op_of and has_bytes(node):
                 self.own(node, "temporary" if node in self.backward else "activation")
                 self.op_of[node] = self.op_of[source]
                 self.ops[self.op_of[source]]["writes"].append(self.number[node])
-            return
-        if is_view(node) and node.all_input_nodes and node.all_input_nodes[0] in self.base:
-            self.base[node] = self.base[node.all_input_nodes[0]]
             return
         reads = {self.number[self.base[n]] for n in node.all_input_nodes if n in self.base}
         reads = sorted(reads.union(*(self.fused.get(n, ()) for n in node.all_input_nodes)))
@@ -187,8 +190,10 @@ class Joint:
             self.ops[back[0]]["compute"].setdefault("unpack", []).append(t)
 
     def let_run_again(self, node):
+        """What it reads must still be there, as it was."""
         op = self.ops[self.op_of[node]]
-        if op["phase"] == "forward" and isinstance(node.target, torch._ops.OpOverload) and FUNCTIONS[node.target].steady:
+        steady = isinstance(node.target, torch._ops.OpOverload) and FUNCTIONS[node.target].steady
+        if op["phase"] == "forward" and steady and not any(n in self.written for n in node.all_input_nodes):
             op["compute"].update({"in": op["reads"], "out": op["writes"]})
 
     def trace(self, name):

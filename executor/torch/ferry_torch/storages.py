@@ -105,10 +105,10 @@ class Form:
         return self.offset == 0 and tensor.numel() * self.each == bytes_ and tensor.is_contiguous()
 
     def of(self, raw):
-        """The same tensor in other bytes, of which `raw` has all: as a row, or in any form."""
+        """The same tensor in other bytes: those of the storage of `raw`, of which it may be a part."""
         if self.is_of(raw):
             return raw
-        if raw.dtype is not torch.uint8 or raw.dim() != 1:
+        if raw.dtype is not torch.uint8 or raw.dim() != 1 or raw.numel() != raw.untyped_storage().nbytes():
             raw = row_of(raw.untyped_storage())
         left_over = raw.numel() % self.each
         raw = raw[:-left_over] if left_over else raw
