@@ -232,6 +232,7 @@ libcore_a_SOURCES += \
   solver/starts.h \
   solver/streams.c \
   solver/streams.h \
+  solver/tuning/stage.def \
   solver/tuning/stats.c \
   solver/tuning/stats.def \
   solver/tuning/stats.h \

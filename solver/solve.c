@@ -16,27 +16,7 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, 
                                : attempt_bound (t, o, a, out, err);
 }
 
-/* ---- the loop ---- */
-
-typedef struct rule {
-  strategy_id id;
-  bool (*applies) (const question *q);
-  bool (*run) (question *q, error *err);
-} rule;
-
-#define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-
-static const rule order_rules[] = {
-#define RULE_ORDER(name, applies, part) { STRATEGY_ORDER_##name, orders_##applies, orders_##name },
-#include "solver/tuning/strategies.def"
-};
-
-#define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-
-static const rule places_rules[] = {
-#define RULE_PLACES(name, applies, part) { STRATEGY_PLACES_##name, again_##applies, again_##name },
-#include "solver/tuning/strategies.def"
-};
+/* ---- the strategies ---- */
 
 static search_place place_of (const question *q) {
   const solution *s = &q->best;
@@ -44,24 +24,26 @@ static search_place place_of (const question *q) {
                  : (search_place){ orders_best_ns (q), 0, q->ticks };
 }
 
-static bool run_rules (question *q, const rule *rules, size_t n, error *err) {
-  for (size_t i = 0; i < n; i++) {
-    search_place from = place_of (q);
-    if (!tuned_on (q->o->tuning, rules[i].id) || !rules[i].applies (q))
-      continue;
-    if (!rules[i].run (q, err))
-      return false;
-    stats_add (q->o->stats, rules[i].id, from, place_of (q));
-  }
-  return true;
-}
+#define RULE_ORDER(name, applies, part) \
+  { STRATEGY_ORDER_##name, orders_##applies, orders_##name, part },
+#define STAGE_RUN try_orders
+#define STAGE_SEARCH question
+#define STAGE_ASKED const question
+#define STAGE_OPTIONS o
+#include "solver/tuning/stage.def"
+
+#define RULE_PLACES(name, applies, part) \
+  { STRATEGY_PLACES_##name, again_##applies, again_##name, part },
+#define STAGE_RUN try_places
+#define STAGE_SEARCH question
+#define STAGE_ASKED const question
+#define STAGE_OPTIONS o
+#include "solver/tuning/stage.def"
 
 /* ---- the question ---- */
 
 static bool compare_orders (question *q, error *err) {
-  return orders_begin (q, err) &&
-         run_rules (q, order_rules, sizeof order_rules / sizeof *order_rules, err) &&
-         orders_settle (q, err);
+  return orders_begin (q, err) && try_orders (q, err) && orders_settle (q, err);
 }
 
 /* Less fits granules than an arena. Where neither has a plan, one that was stopped rules nothing
@@ -92,7 +74,7 @@ static bool answer (question *q, error *err) {
   placing p = { .t = q->t, .o = q->o, .effort = q->asked, .arena = q->arena };
   return (compare_orders (q, err) || begin_from_known (q, err) ||
           (placed_leaves_arena (&p, err) && compare_in_arena (q, err))) &&
-         run_rules (q, places_rules, sizeof places_rules / sizeof *places_rules, err);
+         try_places (q, err);
 }
 
 static bool solve_rested (const trace *t, const solve_options *o, const effort *e, arena *a,

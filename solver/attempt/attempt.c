@@ -143,35 +143,21 @@ static bool search_layouts (search *s, error *err) {
 
 /* ---- the search ---- */
 
-#define RULE_ATTEMPT(name, applies, part) { STRATEGY_ATTEMPT_##name, applies, search_##name, part },
-
-static const struct rule {
-  strategy_id id;
-  bool (*applies) (search *s);
-  bool (*run) (search *s, error *err);
-  int part;
-} rules[] = {
-#define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-#include "solver/tuning/strategies.def"
-};
-
 static search_place place_of (const search *s) {
   return (search_place){ s->best.step_ns, s->tried, s->ticks };
 }
 
-static bool run_strategies (search *s, error *err) {
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-    const struct rule *r = &rules[i];
-    search_place from = place_of (s);
-    if (!tuned_on (s->options->tuning, r->id) || !r->applies (s))
-      continue;
-    s->until_ticks = r->part ? s->limit_ticks / r->part : s->limit_ticks;
-    if (!r->run (s, err))
-      return false;
-    stats_add (s->options->stats, r->id, from, place_of (s));
-  }
-  return true;
+static int64_t part_of (const search *s, int part) {
+  return part ? s->limit_ticks / part : s->limit_ticks;
 }
+
+#define RULE_ATTEMPT(name, applies, part) { STRATEGY_ATTEMPT_##name, applies, search_##name, part },
+#define STAGE_RUN run_strategies
+#define STAGE_SEARCH search
+#define STAGE_ASKED search
+#define STAGE_OPTIONS options
+#define STAGE_GRANT(s, part) (s)->until_ticks = part_of (s, part)
+#include "solver/tuning/stage.def"
 
 /* ---- the whole ---- */
 

@@ -79,36 +79,18 @@ static bool is_slow (finding *f) {
 
 /* ---- the search ---- */
 
-#define RULE_DROPS(name, applies, part) { STRATEGY_DROPS_##name, applies, with_##name, part },
-
-static const struct rule {
-  strategy_id id;
-  bool (*applies) (finding *f);
-  bool (*run) (finding *f, error *err);
-  int part;
-} rules[] = {
-#define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-#include "solver/tuning/strategies.def"
-};
-
 static search_place place_of (const finding *f) {
   int64_t events = solve_events_per_tick (f->t->n_ops);
   return (search_place){ f->value.step_ns, f->priced, f->ticks * events };
 }
 
-static bool run_strategies (finding *f, error *err) {
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-    const struct rule *r = &rules[i];
-    search_place from = place_of (f);
-    if (!tuned_on (f->o->tuning, r->id) || !r->applies (f))
-      continue;
-    f->part = r->part;
-    if (!r->run (f, err))
-      return false;
-    stats_add (f->o->stats, r->id, from, place_of (f));
-  }
-  return true;
-}
+#define RULE_DROPS(name, applies, part) { STRATEGY_DROPS_##name, applies, with_##name, part },
+#define STAGE_RUN run_strategies
+#define STAGE_SEARCH finding
+#define STAGE_ASKED finding
+#define STAGE_OPTIONS o
+#define STAGE_GRANT(f, parts) (f)->part = (parts)
+#include "solver/tuning/stage.def"
 
 /* ---- the whole ---- */
 

@@ -284,35 +284,17 @@ static bool ways_program (ways *m, error *err) {
 
 /* ---- the search ---- */
 
-#define RULE_SEARCH(name, applies, part) { STRATEGY_SEARCH_##name, applies, ways_##name, part },
-
-static const struct rule {
-  strategy_id id;
-  bool (*applies) (const ways *m);
-  bool (*run) (ways *m, error *err);
-  int part;
-} rules[] = {
-#define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-#include "solver/tuning/strategies.def"
-};
-
 static search_place place_of (const ways *m) {
   return (search_place){ ways_best_ns (m), m->tried + m->drops_tried, m->ticks * m->events };
 }
 
-static bool run_strategies (ways *m, error *err) {
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-    const struct rule *r = &rules[i];
-    search_place from = place_of (m);
-    if (!tuned_on (m->o->tuning, r->id) || !r->applies (m))
-      continue;
-    m->part = r->part;
-    if (!r->run (m, err))
-      return false;
-    stats_add (m->o->stats, r->id, from, place_of (m));
-  }
-  return true;
-}
+#define RULE_SEARCH(name, applies, part) { STRATEGY_SEARCH_##name, applies, ways_##name, part },
+#define STAGE_RUN run_strategies
+#define STAGE_SEARCH ways
+#define STAGE_ASKED const ways
+#define STAGE_OPTIONS o
+#define STAGE_GRANT(m, parts) (m)->part = (parts)
+#include "solver/tuning/stage.def"
 
 /* About 15 seconds, and up to a minute for the largest. */
 int64_t ways_default_ticks (const trace *t, const tuning *by) {
