@@ -23,35 +23,16 @@ downward() {
   done
 }
 
-# What a room's README says: what comes in, what goes out, who may call it, in some ten lines.
+# A room's README says what it is, and where to begin, in some ten lines.
 rooms() { # LAYER: its folders with sources, without itself
   find "$1" -mindepth 2 -name '*.[ch]' -printf '%h\n' | sort -u
 }
 described() {
-  local room part
+  local room
   for room in $(rooms "$1"); do
     [ -f "$room/README.md" ] || { echo "$room has no README.md"; continue; }
-    for part in In Out Callers Where; do
-      grep -q "^- $part: " "$room/README.md" || echo "$room/README.md does not say \"$part\""
-    done
-    [ "$(wc -l <"$room/README.md")" -le 16 ] || echo "$room/README.md is longer than a room's"
-  done
-}
-
-# "Callers" names layers and rooms; a layer stands for all of its rooms.
-uninvited() { # LAYER
-  local room callers
-  for room in $(rooms "$1"); do
-    [ -f "$room/README.md" ] || continue
-    callers=$(sed -n 's/^- Callers: //p' "$room/README.md" | sed 's/everyone above trace/solver executor plot server cli trace/' |
-      grep -oE '[a-z]+(/[a-z]+)?')
-    # shellcheck disable=SC2086
-    grep -rlE "^ *# *include *\"$room/[a-z0-9_]+\\.h\"" $layers | while read -r file; do
-      for it in $callers "$room"; do
-        case $file in "$it"/*) continue 2 ;; esac
-      done
-      echo "$file includes $room, whose README does not name it among its callers"
-    done
+    grep -q "^Where: " "$room/README.md" || echo "$room/README.md does not say where to begin"
+    [ "$(wc -l <"$room/README.md")" -le 12 ] || echo "$room/README.md is longer than a room's"
   done
 }
 
@@ -85,8 +66,7 @@ for layer in $layers; do
   claim "no circle of includes between the rooms of $layer/" no_circle_of_includes "$layer"
   claim "no circle of calls between the rooms of $layer/" no_circle_of_calls "$layer"
   claim "no circle of both between the rooms of $layer/" no_circle_of_both "$layer"
-  claim "each room of $layer/ says what it takes, gives, and for whom" described "$layer"
-  claim "each room of $layer/ has the callers that it names" uninvited "$layer"
+  claim "each room of $layer/ says what it is, and where to begin" described "$layer"
 done
 claim "calls go downward from layer to layer" downward
 finish
