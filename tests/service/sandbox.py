@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A worker may read its job and connect to nobody, whoever starts it.
+import re
 from common import *
 
 work = scratch ()
@@ -87,6 +88,22 @@ if ROOT:
     p = Worker (("0", "0")).process
     assert p.wait (PATIENCE) != 0 and "not run as root" in p.stderr.read ()
     for name in ("root", "nobody-at-all"): assert "--worker-user" in ferry ("serve", "--state", "state", "--worker-user", name, status=2).stderr
+
+@claim ("the unit for systemd allows every system call that a worker needs, and that locks it in")
+def _ ():
+  if not shutil.which ("systemd-analyze"): return
+  root = os.environ["srcdir"]
+  unit = re.search (r"(?m)^SystemCallFilter=(.*)$", open (root + "/contrib/systemd/ferry.service").read ())[1].split ()
+  source = open (root + "/base/sandbox.c").read ()
+  needs = {*re.findall (r"SYS_(landlock_\w+|capset)", source), *re.findall (r"CALL \((\w+)\),", source)} - {"ptrace"} # of sanitizers alone
+  allowed = set ()
+  while unit:
+    name = unit.pop ()
+    if name[0] != "@": allowed.add (name)
+    else:
+      said = subprocess.run (["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True).stdout
+      unit += [w for line in said.splitlines ()[1:] if (w := line.strip ()) and w[0] != "#"]
+  assert len (needs) > 50 and needs <= allowed, needs - allowed
 
 @claim ("what a worker puts in an answer's place is a file, or nothing")
 def _ ():
