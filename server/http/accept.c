@@ -5,13 +5,15 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 16, MOMENT_MS = 2 };
+enum { AT_ONCE = 16, MOMENT_MS = 2, UNSENT_BYTES = 64 << 10 };
 
 struct accepting {
   pthread_t thread;
@@ -19,6 +21,14 @@ struct accepting {
   struct pollfd at[1 + ACCEPT_SOCKETS]; /* the first wakes the thread to stop */
   nfds_t n;
 };
+
+/* Who reads nothing has few answers made for it: else a thread of the library writes megabytes for
+   each such client before it turns to the next. What is on its way counts apart, so that far
+   clients lose nothing. */
+static void hold_little (int fd) {
+  int most = UNSENT_BYTES;
+  setsockopt (fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most); /* no matter on unix sockets */
+}
 
 /* False: no descriptor or no memory is left for it, which some other connection may give back. */
 static bool take_one (const accepting *a, int socket, bool *none) {
@@ -28,6 +38,7 @@ static bool take_one (const accepting *a, int socket, bool *none) {
   *none = fd < 0;
   if (fd < 0)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED;
+  hold_little (fd);
   a->to.take (a->to.context, fd, (const struct sockaddr *)&from, size);
   return true;
 }

@@ -73,6 +73,10 @@ if __name__ == "__main__":
   calm = files (s)
   figures = []
 
+  calm_b, end = Bystander (s), time.time () + SECONDS
+  while time.time () < end or len (calm_b.took) < 100: calm_b.look ()
+  figures.append (("nobody else", False, statistics.median (calm_b.took), calm_b.p99 (), max (calm_b.took), 0))
+
   for kind in KINDS:
     for many in (False, True):
       @claim (f"{CONNECTIONS} connections, {kind}, from {'many addresses' if many else 'one'}: another client is answered")

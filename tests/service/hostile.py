@@ -158,6 +158,25 @@ def _ ():
     assert re.findall (rb"HTTP/1.1 (\d+)", rest (c)) == 3 * [b"200"], more
     c.close ()
 
+@claim ("for a client that reads nothing few answers are made")
+def _ ():
+  path = f"/v1/traces/{trace}/content"
+  size = len (s.ask ("GET", path).body)
+  def answered ():
+    found = re.search (r'ferry_http_requests_total\{[^}]*route="/v1/traces/\{id\}/content"[^}]*\} (\d+)', s.ask ("GET", "/metrics").body.decode ())
+    return int (found[1]) if found else 0
+  before, asks = answered (), (2 << 20) // size
+  c = socket.socket ()
+  c.setsockopt (socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+  c.connect (("127.0.0.1", s.port))
+  c.sendall (f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode () * asks)
+  last = -1
+  while (now := answered () - before) != last or not now:
+    last = now
+    time.sleep (0.3)
+  assert now * size < 1 << 20, (now, asks, size)
+  c.close ()
+
 @claim ("a body whose chunks end in LF alone is a 400, or nothing is read behind it")
 def _ ():
   c = connect ()
