@@ -174,6 +174,23 @@ START_TEST (jobs_share_a_card_nearly_as_predicted_and_what_has_no_place_is_told_
 }
 END_TEST
 
+START_TEST (ticks_are_of_all_searches_together_and_few_are_made_without) {
+  arena *a = arena_new (0);
+  cards_job jobs[] = { job_of ("wide", 8, 64, a), job_of ("narrow", 16, 96, a) };
+  cards_options o = options_for (&card, 1);
+  cards_answer free_ones, few;
+  place (jobs, 2, &o, a, &free_ones);
+  o.total_ticks = 1;
+  place (jobs, 2, &o, a, &few);
+  keeps_limits (jobs, 2, &o, &few);
+  ck_assert_int_eq (few.n_placed, 2);
+  ck_assert_int_gt (few.ticks, 0);
+  ck_assert_int_lt (few.ticks, free_ones.ticks);
+  ck_assert_int_lt (few.sampled, free_ones.sampled);
+  arena_free (a);
+}
+END_TEST
+
 START_TEST (a_change_of_plans_moves_what_only_one_of_them_keeps) {
   arena *a = arena_new (0);
   error err = { 0 };
@@ -208,6 +225,7 @@ END_TEST
 int main (void) {
   const TTest *const tests[] = {
     jobs_share_a_card_nearly_as_predicted_and_what_has_no_place_is_told_why,
+    ticks_are_of_all_searches_together_and_few_are_made_without,
     a_change_of_plans_moves_what_only_one_of_them_keeps,
     NULL,
   };

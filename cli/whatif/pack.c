@@ -140,6 +140,7 @@ static bool read_packing (call *c, packing *p) {
             effort_read_ticks (c, cards_level_ticks, &p->options.limit_ticks) &&
             call_word (c, "objective", pack_objective_names, &objective) &&
             offline_threads (c, &p->options.sampling);
+  p->options.total_ticks = call_text (c, "limit") ? p->options.limit_ticks : 0;
   p->options.no_host = call_text (c, "host") && p->options.host_bytes == 0;
   p->options.points = (int32_t)points;
   p->options.objective = (pack_objective)objective;
@@ -354,6 +355,16 @@ static void put_rivals (json_writer *w, const packing *p) {
   json_close_array (w);
 }
 
+/* What ended the search for some plan, as that says; NULL: nothing did. */
+static const char *limit_met (const packing *p, const cards_answer *v) {
+  for (int32_t i = 0; i < p->n_jobs; i++) {
+    const plan *at = v->places[i].plan;
+    if (at && at->has_certificate && at->certificate.limit_met)
+      return at->certificate.limit_met;
+  }
+  return NULL;
+}
+
 static bool print_json (call *c, const packing *p, const cards_answer *v) {
   json_writer w;
   json_begin (&w, 2);
@@ -363,10 +374,12 @@ static bool print_json (call *c, const packing *p, const cards_answer *v) {
   for (int32_t i = 0; i < p->n_jobs; i++)
     pack_put_place (&w, p, &v->places[i], i);
   json_close_array (&w);
+  json_add_text (&w, "limit_met", limit_met (p, v));
   json_add_text (&w, "objective", pack_objective_names[p->options.objective]);
   json_add_int (&w, "placed", v->n_placed);
   put_rivals (&w, p);
   json_add_int (&w, "sampled", v->sampled);
+  json_add_int (&w, "ticks", v->ticks);
   json_add_share (&w, "total", v->total_ppm);
   json_add_int (&w, "visited", v->visited);
   json_add_share (&w, "worst", v->worst_ppm);
@@ -440,6 +453,8 @@ const cli_command command_pack = {
       "`predicted` what was expected. Ops of different jobs share a card's speed equally.\n"
       "Where not all jobs have a place, as many as can be are placed, the others are told why they "
       "are not, and the exit status is 1.\n"
+      "--limit is for all searches together; where it is spent, few budgets are sampled and the "
+      "plans are those of the samples. First plans and bounds take their ticks in any case.\n"
       "With --arrive and --leave the jobs are packed again whenever one comes or goes, and the "
       "transition is told: what has to be copied, and how long each job waits.\n",
   .options = options,

@@ -12,8 +12,7 @@ typedef struct ahead_point {
   lane lane;
   const trace *trace;
   curve_options options;
-  int64_t budget_bytes, lower_bound_ns;
-  const plan *plan;
+  curve_point point;
   error why;
   bool ok;
 } ahead_point;
@@ -52,8 +51,7 @@ ahead *ahead_new (const trace *t, const curve_options *o, const curve *c, error 
 
 static void plan_point (void *context) {
   ahead_point *p = context;
-  p->ok = curve_solve (p->trace, &p->options, p->budget_bytes, 0, p->lane.arena, &p->plan,
-                       &p->lower_bound_ns, &p->why);
+  p->ok = curve_plan (p->trace, &p->options, 0, p->lane.arena, &p->point, &p->why);
 }
 
 static bool begin_point (ahead *w, error *err) {
@@ -67,7 +65,7 @@ static bool begin_point (ahead *w, error *err) {
   p->options.stop = p->lane.options.stop;
   p->options.stop_context = p->lane.options.stop_context;
   p->options.threads = w->threads > count ? w->threads / count : 1;
-  p->budget_bytes = w->curve->points[w->begun].budget_bytes;
+  p->point.budget_bytes = w->curve->points[w->begun].budget_bytes;
   w->begun++;
   lane_begin (&p->lane, plan_point, p);
   return true;
@@ -75,8 +73,8 @@ static bool begin_point (ahead *w, error *err) {
 
 /* No point for more memory is searched then, but for the last. */
 static bool is_enough (const ahead *w, const ahead_point *p) {
-  return p->ok && p->plan &&
-         p->plan->predicted.step_ns <= solve_enough_ns (w->o->gap_ppm, w->curve->baseline_ns);
+  return p->ok && p->point.plan &&
+         p->point.plan->predicted.step_ns <= solve_enough_ns (w->o->gap_ppm, w->curve->baseline_ns);
 }
 
 /* Points from i on, as far as there are threads and a need is to be seen. */
@@ -125,8 +123,9 @@ bool ahead_take (ahead *w, int32_t i, arena *to, curve_point *out, error *err) {
   lane_take (&p->lane, to);
   if (!p->ok)
     return error_set (err, p->why.code, "%s", p->why.text);
-  out->plan = p->plan;
-  out->lower_bound_ns = p->lower_bound_ns;
+  out->plan = p->point.plan;
+  out->lower_bound_ns = p->point.lower_bound_ns;
+  out->ticks = p->point.ticks;
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"
 #include "solver/fleet/floor.h"
@@ -65,6 +66,8 @@ static bool settle (placing *p, int32_t card, sharing *s, error *err) {
   for (int round = 0; round < ROUNDS && !near; round++) {
     for (int32_t k = 0; k < s->n; k++)
       s->at[k]->predicted_ns = s->step_ns[k];
+    if (cards_spent (p))
+      return true;
     if (!cards_refine (p, card, s, err))
       return false;
     near = true;
@@ -100,6 +103,28 @@ curve_options cards_sampling (const cards_options *o, const cards_job *job) {
   how.reserve_ppm = reserve_ppm (job->trace);
   how.allowed = job->allowed;
   return how;
+}
+
+/* Half of what is left is for those that come later. */
+static int64_t ticks_each (placing *p, int64_t own_ticks, int32_t n) {
+  int64_t part = max_of (1, p->left_ticks / (2 * n));
+  if (!p->o->total_ticks || (own_ticks && own_ticks < part))
+    part = own_ticks;
+  p->left_ticks = max_of (0, p->left_ticks - n * part);
+  return part;
+}
+
+bool cards_spent (const placing *p) {
+  return p->o->total_ticks && p->out->ticks >= p->o->total_ticks;
+}
+
+bool cards_curve (placing *p, int32_t job, curve_options *o, const int64_t *budgets, int32_t n,
+                  curve *out, error *err) {
+  o->limit_ticks = ticks_each (p, o->limit_ticks, n);
+  if (!curve_of (p->jobs[job].trace, o, budgets, n, p->a, out, err))
+    return false;
+  p->out->ticks += out->ticks;
+  return true;
 }
 
 int64_t cards_taken (const placing *p, int32_t job, const plan *found) {
@@ -170,6 +195,7 @@ bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_option
   if (!p || !out->places)
     return false;
   *p = (placing){ .jobs = jobs, .n_jobs = n_jobs, .o = o, .a = a, .out = out };
+  p->left_ticks = o->total_ticks;
   pack_spread_answer how;
   pack_spread_jobs all = { .n_jobs = n_jobs,
                            .n_cards = o->n_cards,

@@ -31,7 +31,8 @@ typedef struct cards_options {
   pack_objective objective;
   int32_t points;         /* budgets sampled of each job; 0: 8 */
   curve_options sampling; /* device, host_bytes and allowed are not looked at */
-  int64_t limit_ticks;    /* of the plans at the chosen point; 0: as in sampling */
+  int64_t limit_ticks;    /* of each plan at the chosen point; 0: as in sampling */
+  int64_t total_ticks;    /* of all searches together, those for samples too; 0: no such limit */
   cards_known *known;     /* or NULL; in an arena that lives as long as this call's */
 } cards_options;
 
@@ -51,6 +52,7 @@ typedef struct cards_answer {
   int32_t n_placed;
   int64_t worst_ppm, total_ppm; /* by the samples */
   int64_t sampled, visited;     /* plans; nodes of the search */
+  int64_t ticks; /* of all searches; more than total_ticks by their first plans and bounds */
 } cards_answer;
 
 /* Ticks of a sample's plan, and by search_level of the plans at the chosen point. */

@@ -26,12 +26,18 @@ typedef struct placing {
   cards_samples *of[CARDS_MOST_JOBS][CARDS_MOST];
   int64_t whole_bytes[CARDS_MOST_JOBS][CARDS_MOST]; /* the floor of whole ops */
   int64_t floor_bytes[CARDS_MOST_JOBS][CARDS_MOST], peak_bytes[CARDS_MOST_JOBS][CARDS_MOST];
+  int64_t left_ticks; /* of total_ticks */
   cards_answer *out;
 } placing;
 
 int64_t cards_host_room (const cards_options *o, int32_t card);
 /* How a job is sampled: as was asked for, with the reserve that its trace wants. */
 curve_options cards_sampling (const cards_options *o, const cards_job *job);
+/* Nothing is left of all ticks: what can be left out is, and samples are few. */
+bool cards_spent (const placing *p);
+/* A curve of a job, as o says, but for the ticks that are left of all. */
+bool cards_curve (placing *p, int32_t job, curve_options *o, const int64_t *budgets, int32_t n,
+                  curve *out, error *err) MUST_CHECK;
 /* The budget of a job's plan, its reserve included. */
 int64_t cards_taken (const placing *p, int32_t job, const plan *found);
 

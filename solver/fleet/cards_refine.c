@@ -65,7 +65,7 @@ static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t lin
   before.device = d;
   arena *scratch = arena_made (err);
   bool ok = scratch && simulate_plan (p->jobs[job].trace, &before, scratch, &old, err) &&
-            curve_of (p->jobs[job].trace, &o, &at->budget_bytes, 1, p->a, &again, err);
+            cards_curve (p, job, &o, &at->budget_bytes, 1, &again, err);
   arena_free (scratch);
   if (!ok)
     return false;

@@ -10,7 +10,7 @@
 #include "solver/fleet/cards_inner.h"
 #include "solver/fleet/share.h"
 
-enum { POINTS = 8, MORE_POINTS = 2, LEVEL_PPM = 500000 };
+enum { POINTS = 8, MORE_POINTS = 2, FEW_POINTS = 3, LEVEL_PPM = 500000 };
 enum { MOST_KNOWN = 2 * CARDS_MOST_JOBS * CARDS_MOST };
 
 struct cards_known {
@@ -38,11 +38,11 @@ static void put_whole_floor (int64_t *budgets, int32_t *n, int64_t floor) {
    the peak. A floor in parts is farther from it: then there are more steps. */
 static bool sample_budgets (placing *p, int32_t job, int32_t card, int64_t **budgets, int32_t *n,
                             error *err) {
-  int32_t points = p->o->points > 2 ? p->o->points : POINTS;
+  int32_t points = cards_spent (p) ? FEW_POINTS : p->o->points > 2 ? p->o->points : POINTS;
   int64_t granule = p->o->cards[card].granule_bytes, room = cards_room (p->o, card, 1);
   int64_t floor = units_div_up (p->floor_bytes[job][card], granule) * granule;
   int64_t whole = units_div_up (p->whole_bytes[job][card], granule) * granule;
-  points += p->o->points == 0 && whole > floor ? MORE_POINTS : 0;
+  points += p->o->points == 0 && !cards_spent (p) && whole > floor ? MORE_POINTS : 0;
   int64_t peak = units_div_up (p->peak_bytes[job][card], granule) * granule;
   if (peak > room)
     peak = room / granule * granule;
@@ -93,7 +93,7 @@ static bool sample_to (placing *p, int32_t job, int32_t card, int32_t levels, er
     o.device = &d;
     o.host_bytes = cards_host_room (p->o, card);
     curve *c = &s->at[s->n_levels];
-    if (!curve_of (p->jobs[job].trace, &o, budgets, n, p->a, c, err))
+    if (!cards_curve (p, job, &o, budgets, n, c, err))
       return false;
     for (int32_t i = 0; i < c->count; i++)
       p->out->sampled += c->points[i].searched;

@@ -97,7 +97,7 @@ static bool split_evenly (placing *p, int32_t card, const sharing *from, sharing
     o.progress = NULL;
     if (budget < out->at[k]->floor_bytes)
       *found = false;
-    else if (!curve_of (p->jobs[out->jobs[k]].trace, &o, &budget, 1, p->a, &v, err))
+    else if (!cards_curve (p, out->jobs[k], &o, &budget, 1, &v, err))
       return false;
     else
       *found = (out->plans[k] = v.points[0].plan);
@@ -108,7 +108,8 @@ static bool split_evenly (placing *p, int32_t card, const sharing *from, sharing
 bool cards_climb (placing *p, int32_t card, sharing *s, error *err) {
   sharing even;
   bool found = false;
-  if (!exchange (p, card, s, err) || (s->n > 1 && !split_evenly (p, card, s, &even, &found, err)))
+  if (!exchange (p, card, s, err) ||
+      (s->n > 1 && !cards_spent (p) && !split_evenly (p, card, s, &even, &found, err)))
     return false;
   if (found && cards_better (p, &even, s)) {
     *s = even;

@@ -163,10 +163,12 @@ static bool solve_near (const trace *t, const solve_options *how, const bound *g
     why = (error){ 0 };
   }
   if (!solve (t, how, a, out, &why)) {
+    near.ticks += out->ticks;
     *out = near;
     return (near.plan && (why.code == ERR_infeasible || why.code == ERR_limit)) ||
            error_set (err, why.code, "%s", why.text);
   }
+  out->ticks += near.ticks;
   with->led = true;
   with->lead = out->recipe;
   if (near.plan && near.plan->predicted.step_ns < out->plan->predicted.step_ns)
@@ -196,6 +198,7 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
   if (with ? solve_near (t, &how, guide, with, a, &s, &why)
            : solve_with (t, &how, &by_itself, a, &s, &why)) {
     out->plan = s.plan;
+    out->ticks = s.ticks;
     if (!guide || s.bound.lower_bound_ns > *lower_bound_ns)
       *lower_bound_ns = s.bound.lower_bound_ns;
     /* that of drops alone may speak only of plans that keep nothing beyond its last use */
@@ -212,11 +215,17 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
   return false;
 }
 
+bool curve_plan (const trace *t, const curve_options *o, int64_t enough_ns, arena *a,
+                 curve_point *at, error *err) {
+  assert (at && at->budget_bytes > 0);
+  return solve_at (t, o, NULL, NULL, enough_ns, a, at, err);
+}
+
 bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, int64_t enough_ns,
                   arena *a, const plan **found, int64_t *lower_bound_ns, error *err) {
   assert (found && lower_bound_ns);
   curve_point at = { .budget_bytes = budget_bytes };
-  bool ok = solve_at (t, o, NULL, NULL, enough_ns, a, &at, err);
+  bool ok = curve_plan (t, o, enough_ns, a, &at, err);
   *found = at.plan;
   *lower_bound_ns = at.lower_bound_ns;
   return ok;
@@ -382,6 +391,7 @@ static bool plan_points (const trace *t, const curve_options *o, shared *with, a
     if (!plan_point (t, o, with, out, i, a, err))
       return false;
     out->points[i].asked = out->points[i].plan || !is_stopped (o);
+    out->ticks += out->points[i].searched ? out->points[i].ticks : 0;
     if (o->progress)
       o->progress (o->context, i + 1, out->count,
                    out->points[i].plan ? step_of (&out->points[i]) : -1);

@@ -38,6 +38,7 @@ typedef struct curve_point {
   int64_t lower_bound_ns; /* of every plan within this budget; -1: none fits, that is proved */
   const plan *plan;       /* the best that is known, maybe of a smaller budget; NULL: none found */
   int32_t plan_of;        /* the point whose plan it is; -1: none */
+  int64_t ticks;          /* that its search took, where it found a plan */
   bool searched; /* else the plan for less memory was good enough, and nothing was solved */
   bool asked;    /* false: somebody wanted to stop before */
 } curve_point;
@@ -47,6 +48,7 @@ typedef struct curve {
   int64_t baseline_ns;             /* everything on the device */
   curve_point *points;             /* budgets rise */
   int32_t count;
+  int64_t ticks;    /* of all points */
   int32_t programs; /* solved for all points together; 0: each point has its own */
   int32_t knee;     /* the point furthest below the straight line between the ends; -1: none */
 } curve;
@@ -91,6 +93,10 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
    near the bound ends it. */
 bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, int64_t enough_ns,
                   arena *a, const plan **found, int64_t *lower_bound_ns, error *err) MUST_CHECK;
+
+/* The point of one budget: its plan, its bound, what its search took. */
+bool curve_plan (const trace *t, const curve_options *o, int64_t enough_ns, arena *a,
+                 curve_point *at, error *err) MUST_CHECK;
 
 typedef struct min_memory {
   int64_t floor_bytes, peak_bytes, baseline_ns, most_ns; /* bytes with the reserve */
