@@ -24,10 +24,10 @@ struct accepting {
 
 /* Who reads nothing has few answers made for it: else a thread of the library writes megabytes for
    each such client before it turns to the next. What is on its way counts apart, so that far
-   clients lose nothing. */
+   clients lose nothing. A unix socket has no such option, and little room. */
 static void hold_little (int fd) {
   int most = UNSENT_BYTES;
-  setsockopt (fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most); /* no matter on unix sockets */
+  setsockopt (fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
 }
 
 /* False: no descriptor or no memory is left for it, which some other connection may give back. */
