@@ -17,9 +17,10 @@ import sys
 
 TENSOR = {"name": "", "bytes": None, "kind": "temporary", "split": None, "persistent": None,
           "pinned": False, "born_before": None, "dies_after": None}
+REMADE = {"again": "freely", "placed": False}  # there only where they say something
 OP = {"name": "", "ns": 0, "gap_ns": 0, "workspace_bytes": 0, "parts": 1, "phase": "other",
       "reads": [], "writes": [], "side": [], "compute": None}
-STREAMS = {"stream": 0, "after": [], "collective": "", "group": "", "group_bytes": 0}  # there only where they say something
+STREAMS = {"stream": 0, "after": [], "collective": "", "group": "", "group_bytes": 0}  # likewise
 LISTS = ("reads", "writes", "side", "after")
 
 
@@ -58,7 +59,8 @@ def filled(row, keys):
 
 
 def canonical(trace):
-    tensors = [filled(row, TENSOR) for row in unpack(trace.get("tensors", []), TENSOR)]
+    tensors = [{**filled(row, TENSOR), **{k: row[k] for k, d in REMADE.items() if row.get(k) not in (None, d)}}
+               for row in unpack(trace.get("tensors", []), {**TENSOR, **REMADE})]
     for t in tensors:
         if t["persistent"] is None:
             t["persistent"] = t["kind"] in ("parameter", "optimizer")

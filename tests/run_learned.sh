@@ -53,6 +53,11 @@ END
     [ "$(remade plan.json)" -gt 0 ] || { cat err; remade plan.json; return 1; }
   run 0 solve plain.json -d card.json --budget 1100KiB --reserve 0 -q -o plan.json && [ "$(remade plan.json)" = 0 ]
 }
+for_run() { # the trace says which ops `ferry run` can make again; without that it is no choice
+  run 0 solve mlp.json -d card.json --budget 1100KiB --reserve 0 --for run -q -o plan.json && run 0 check mlp.json plan.json && [ "$(remade plan.json)" -gt 0 ] &&
+    run 0 solve mlp.json -d card.json --budget 1100KiB --reserve 0 --for run --recompute off -q -o plan.json && [ "$(remade plan.json)" = 0 ] &&
+    run 2 solve plain.json -d card.json --budget 1100KiB --reserve 0 --for run --recompute auto && grep -q 'cannot be followed' err
+}
 
 clean() { # NAME HABIT: planned, the same bytes, with fewer copies out than without
   plain "$1" "$programs/habits" "$kernels" 24 "$2" && same "$1" --wait --budget 1500KiB --learn no -- "$programs/habits" "$kernels" 24 "$2" || return 1
@@ -107,6 +112,7 @@ claim "an op in place reads and writes" in_place
 claim "ops take the time that they take without" same_times
 claim "without --learn a profile says what it said" as_before
 claim "a learned trace keeps its origins through both forms, and plans with tensors made again" planned
+claim "so it does for \`ferry run\`" for_run
 claim "what is only read leaves without a copy, and steps take what is foreseen" cleaner
 claim "a kernel that changes its habit is found out by the digest, whatever the mode and the order" found_out
 claim "learning is of three steps at most, and only where something has to leave" cheap

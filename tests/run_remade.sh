@@ -72,6 +72,20 @@ impure() {
   value | statistics | counter | scratch) [ "$bad" = 0 ] ;;
   esac || { echo "$1: $unfit unfit, $why by their results, $bad ended"; return 1; }
 }
+served() { # a server is told which ops can be made again: its plans are those that are made here
+  "$ferry" serve --help >/dev/null 2>&1 || return 77
+  "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err &
+  local server=$! i good=0
+  for ((i = 0; i < 600; i++)); do [ -S served ] && break; kill -0 "$server" 2>/dev/null || return 77; sleep 0.05; done
+  remade here 3 55 --keep-plan here.plan -- && right here &&
+    remade there 3 55 --server unix:served --keep-plan there.plan -- && right there && [ "$status" = 0 ] &&
+    [ "$(figure dropped_bytes there)" -gt 0 ] && [ "$(figure served_plans there)" -ge 1 ] &&
+    diff <(grep -v '"made_by"\|"host_bytes"' here.plan) <(grep -v '"made_by"\|"host_bytes"' there.plan) ||
+    { good=1; cat there.err serve.err; "$ferry" jobs --server unix:served; }
+  kill "$server"
+  wait "$server"
+  return $good
+}
 trusting() { # without digests nobody would know: the habit is not found out, which is what the digests are for
   local op found=0
   for op in 2 4 6; do
@@ -95,6 +109,7 @@ claim "a plan is left before any op, and what was dropped is made again first" l
 for kind in accumulate statistics value counter order scratch table habit; do
   claim "a kernel of a dropped tensor with this impurity: $kind" impure $kind
 done
+claim "plans of a server make tensors again too" served
 claim "digests find what nobody else would" trusting
 claim "$count random steps with random impurities under random budgets say what they say alone" random
 finish

@@ -42,6 +42,8 @@ static bool same_tensor (const tensor *x, const tensor *y, int32_t i, char diffe
   SAME ("tensor", i, persistent);
   SAME ("tensor", i, pinned);
   SAME ("tensor", i, split);
+  SAME ("tensor", i, again);
+  SAME ("tensor", i, placed);
   SAME ("tensor", i, born_before);
   SAME ("tensor", i, dies_after);
   return true;

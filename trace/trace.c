@@ -11,6 +11,8 @@
 const char *const tensor_kind_names[TENSOR_KINDS + 1] = { "parameter",  "optimizer", "input",
                                                           "activation", "gradient",  "workspace",
                                                           "temporary",  NULL };
+const char *const tensor_again_names[AGAIN_KINDS + 1] = { "freely", "stays", "passes", "never",
+                                                          NULL };
 const char *const op_phase_names[OP_PHASES + 1] = { "forward", "backward", "update", "other",
                                                     NULL };
 const char *const collective_names[COLLECTIVE_KINDS + 1] = {

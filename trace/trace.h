@@ -31,6 +31,16 @@ typedef enum tensor_kind {
   TENSOR_KINDS
 } tensor_kind;
 
+/* The ways in which an executor can make a tensor again. A copy of any but AGAIN_FREELY stays on the
+   device until its last use. */
+typedef enum tensor_again {
+  AGAIN_FREELY,
+  AGAIN_STAYS,
+  AGAIN_PASSES, /* only on the way to another: the program holds the first one */
+  AGAIN_NEVER,
+  AGAIN_KINDS
+} tensor_again;
+
 typedef enum op_phase { OP_FORWARD, OP_BACKWARD, OP_UPDATE, OP_OTHER, OP_PHASES } op_phase;
 
 /* An op that several ranks run together. */
@@ -48,6 +58,7 @@ typedef enum collective_kind {
 
 extern const char *const tensor_kind_names[TENSOR_KINDS + 1]; /* NULL at the end */
 extern const char *const op_phase_names[OP_PHASES + 1];
+extern const char *const tensor_again_names[AGAIN_KINDS + 1];
 extern const char *const collective_names[COLLECTIVE_KINDS + 1]; /* "" where it is none */
 
 typedef struct index_list {
@@ -62,15 +73,6 @@ static inline bool list_has (const index_list *list, int32_t index) {
   return false;
 }
 
-/* The ways in which an executor can make a tensor again; the file says nothing of it. A copy of any
-   but AGAIN_FREELY stays on the device until its last use. */
-typedef enum tensor_again {
-  AGAIN_FREELY,
-  AGAIN_STAYS,
-  AGAIN_PASSES, /* only on the way to another: the program holds the first one */
-  AGAIN_NEVER
-} tensor_again;
-
 typedef struct tensor {
   const char *name;
   int64_t bytes;
@@ -79,8 +81,8 @@ typedef struct tensor {
   bool persistent, pinned;
   bool split;    /* cut along the batch when its op runs in sections */
   bool whole;    /* moves as one: what an executor asks for, not the file */
-  bool placed;   /* its copies have the place that it has: likewise */
-  uint8_t again; /* a tensor_again: likewise */
+  bool placed;   /* its copies have the place that it has */
+  uint8_t again; /* a tensor_again */
   int32_t
       twin; /* of a placed one that is made again, and of its copies: its index and one; 0: none */
 } tensor;

@@ -36,11 +36,23 @@ static bool asked (call *c, const trace *t, executor *which) {
   return ok;
 }
 
-/* Options by which a step is rewritten: eager programs run the ops that they run, though
-   ferry_torch can run some of them once more. */
-static bool refuse_rewriting (call *c, executor which) {
+/* The trace of a program says which of its kernels `ferry run` can launch again. */
+static bool says_again (const trace *t) {
+  for (int32_t x = 0; x < t->n_tensors; x++)
+    if (t->tensors[x].placed)
+      return true;
+  return false;
+}
+
+static bool may_recompute (executor which, const trace *t) {
+  return which == EXECUTOR_RUN ? says_again (t) : true;
+}
+
+/* Options by which a step is rewritten: eager programs run the ops that they run, though some can
+   be run once more. */
+static bool refuse_rewriting (call *c, executor which, const trace *t) {
   static const char *const rewriting[] = { "sections", "order", "recompute" };
-  size_t count = sizeof rewriting / sizeof *rewriting - is_torch (which);
+  size_t count = sizeof rewriting / sizeof *rewriting - may_recompute (which, t);
   for (size_t i = 0; i < count; i++) {
     const char *said = call_has_option (c, rewriting[i]) ? call_text (c, rewriting[i]) : NULL;
     if (said && strcmp (said, "off") != 0 && strcmp (said, "as-is") != 0)
@@ -62,7 +74,8 @@ bool executor_allows (call *c, const trace *t, allowed *x) {
     return false;
   if (which == EXECUTOR_REPLAY)
     return true;
-  if (call_text (c, "recompute") || which == EXECUTOR_COMPILE)
+  if (call_text (c, "recompute") || which == EXECUTOR_COMPILE ||
+      (which == EXECUTOR_RUN && says_again (t)))
     less.recompute = x->recompute;
   *x = less;
   return true;
@@ -74,7 +87,7 @@ const trace *executor_trace (call *c, const trace *t) {
     return NULL;
   if (which == EXECUTOR_REPLAY)
     return t;
-  if (!refuse_rewriting (c, which))
+  if (!refuse_rewriting (c, which, t))
     return NULL;
   if (which == EXECUTOR_RUN)
     return t;
@@ -99,7 +112,7 @@ allowed executor_most (call *c, const trace *t) {
   executor which;
   if (!asked (c, t, &which) || which == EXECUTOR_REPLAY)
     return all;
-  if (is_torch (which))
+  if (may_recompute (which, t))
     most.recompute = all.recompute;
   return most;
 }

@@ -21,7 +21,7 @@ static int64_t host_asked (const call *c, const trace *t, int64_t host_bytes) {
   return host_bytes / unit * unit;
 }
 
-/* All that would have a default of its own there is said: no reserve, nothing but swaps. */
+/* All that would have a default of its own there is said, as no reserve. */
 static bool make_request (call *c, const char *id, const trace *t, const solve_options *o,
                           bytes *out) {
   json_writer w;
@@ -35,10 +35,12 @@ static bool make_request (call *c, const char *id, const trace *t, const solve_o
   device_write (&w, &asked);
   json_add_int (&w, "host_bytes", host_bytes);
   json_add_int (&w, "limit_ticks", o->limit_ticks);
+  json_add_text (&w, "order", "as-is");
+  json_add_text (&w, "recompute", o->recompute == RECOMPUTE_AUTO ? "auto" : "off");
   json_add_int (&w, "reserve_bytes", 0);
   json_add_bool (&w, "same_places", o->same_places);
+  json_add_text (&w, "sections", "off");
   json_add_int (&w, "seed", (int64_t)o->seed);
-  json_add_bool (&w, "swap_only", true);
   json_add_text (&w, "trace", id);
   json_close_object (&w);
   return json_finish (&w, out, &c->err);

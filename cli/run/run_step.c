@@ -105,12 +105,6 @@ static const plan *plan_here (run_planner *w, const trace *t, const solve_option
   return solve (t, o, w->call->arena, &found, &w->call->err) ? found.plan : NULL;
 }
 
-static const plan *plan_remaking (run_planner *w, const trace *t, const solve_options *o) {
-  solve_options more = *o;
-  more.recompute = RECOMPUTE_AUTO;
-  return plan_here (w, t, &more);
-}
-
 /* With tensors made again, as far as it is known what ops write. */
 static bool may_remake (const run_planner *w, const trace *t) {
   return w->run->block->config.remake != REMAKE_OFF && !trace_knows_only_touches (t);
@@ -145,7 +139,21 @@ static const plan *plan_there (run_planner *w, const trace *t, const solve_optio
   }
   call_note (c, "no plan from %s: %s; it is made here", call_text (c, "server"), c->err.text);
   c->err = (error){ 0 };
-  return plan_here (w, t, o);
+  return NULL;
+}
+
+/* By the server, as long as it has plans for this step: what it has none for is said once. */
+static const plan *plan_made (run_planner *w, const trace *t, const solve_options *o, bool *there) {
+  const plan *p = *there ? plan_there (w, t, o) : NULL;
+  *there = p != NULL;
+  return p ? p : plan_here (w, t, o);
+}
+
+static const plan *plan_remaking (run_planner *w, const trace *t, const solve_options *o,
+                                  bool *there) {
+  solve_options more = *o;
+  more.recompute = RECOMPUTE_AUTO;
+  return plan_made (w, t, &more, there);
 }
 
 run_outcome run_step (run_planner *w, int number) {
@@ -167,15 +175,14 @@ run_outcome run_step (run_planner *w, int number) {
   w->device->granule_bytes = b->step_granule;
   allow (w, &s, &o);
   const plan *p = NULL;
+  bool there = call_text (c, "server") != NULL;
   if (t)
     w->run->block->step_ops_ns = trace_total_ns (t);
-  bool good = t && !given && !call_text (c, "server") && may_remake (w, t) &&
-              (p = plan_remaking (w, t, &o)) && write_files (w, &s, t, p, &map, number);
+  bool good = t && !given && may_remake (w, t) && (p = plan_remaking (w, t, &o, &there)) &&
+              write_files (w, &s, t, p, &map, number);
   if (!good) {
     c->err = (error){ 0 };
-    p = !t      ? NULL
-        : given ? plan_given (w, &s, &told, &t, &map)
-                : (call_text (c, "server") ? plan_there : plan_here) (w, t, &o);
+    p = !t ? NULL : given ? plan_given (w, &s, &told, &t, &map) : plan_made (w, t, &o, &there);
     good = p && write_files (w, &s, t, p, &map, number);
   }
   good = good && (!call_text (c, "share") || share_tell_step (c, w->share, t));

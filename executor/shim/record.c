@@ -323,6 +323,8 @@ void record_before (shim *s, op *o) {
   t->learned = o->learn_slot != NONE;
   t->again = o->may_repeat;
   put_op (s, r, own);
+  if (t->again && r->file >= 0 && s->block->config.learns)
+    put (r, RECORD_AGAIN, &o->number, 1);
   if (refs != few)
     free (refs);
 }

@@ -418,7 +418,7 @@ trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map 
   if (t == NULL || !add_samples (&m, t, err))
     return NULL;
   add_ends (&m, t);
-  if (s->cut)
+  if (is_learned (&m))
     add_again (&m, t);
   return trace_validate (t, err) ? t : NULL;
 }

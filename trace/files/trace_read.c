@@ -12,9 +12,9 @@ static const char *const top_keys[] = { "format",  "name", "batch",      "source
                                         "tensors", "ops",  "ns_samples", NULL };
 static const char *const source_keys[] = { "kind",       "detail", "device", "made_for", "zoo",
                                            "confidence", "doubt",  "checks", "inputs",   NULL };
-static const char *const tensor_keys[] = { "name",        "bytes",      "kind",
-                                           "persistent",  "pinned",     "split",
-                                           "born_before", "dies_after", NULL };
+static const char *const tensor_keys[] = { "name",   "bytes",  "kind",        "persistent",
+                                           "pinned", "split",  "born_before", "dies_after",
+                                           "again",  "placed", NULL };
 static const char *const op_keys[] = { "name",       "ns",    "gap_ns",      "workspace_bytes",
                                        "phase",      "parts", "reads",       "writes",
                                        "side",       "after", "compute",     "digested",
@@ -38,6 +38,17 @@ static bool read_text (reading *r, const json *j, const char **out) {
   if (text && *text)
     *out = arena_string (r->arena, text, r->err);
   return *out != NULL;
+}
+
+static bool read_again (reading *r, const table *from, size_t row, tensor *x) {
+  table_place place;
+  int word = AGAIN_FREELY;
+  json cell = table_cell (from, "again", row, &place);
+  if (!json_get_word (&cell, tensor_again_names, &word, r->err))
+    return false;
+  x->again = (uint8_t)word;
+  cell = table_cell (from, "placed", row, &place);
+  return json_get_bool (&cell, &x->placed, r->err);
 }
 
 static bool read_tensor (reading *r, const table *from, size_t row) {
@@ -73,7 +84,8 @@ static bool read_tensor (reading *r, const table *from, size_t row) {
   if (!json_get_int32 (&cell, 0, INT32_MAX - 1, &x->born_before, r->err))
     return false;
   cell = table_cell (from, "dies_after", row, &place);
-  return json_get_int32 (&cell, 0, INT32_MAX - 1, &x->dies_after, r->err);
+  return json_get_int32 (&cell, 0, INT32_MAX - 1, &x->dies_after, r->err) &&
+         read_again (r, from, row, x);
 }
 
 /* most: the last index that there is. */

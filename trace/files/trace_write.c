@@ -34,9 +34,12 @@ static void put_origins (json_writer *w, const char *key, const index_list *list
   put_list (w, list);
 }
 
-/* `all`: defaults are written out. Keys in sorted order. */
+/* `all`: defaults are written out, but those of `again` and `placed`, so that traces without have
+   the digest that they always had. Keys in sorted order. */
 static void put_tensor (json_writer *w, const tensor *x, bool all) {
   json_open_object (w);
+  if (x->again != AGAIN_FREELY)
+    json_add_text (w, "again", tensor_again_names[x->again]);
   if (all || x->born_before != NO_OP) {
     json_put_key (w, "born_before");
     trace_write_op_index (w, x->born_before);
@@ -54,6 +57,8 @@ static void put_tensor (json_writer *w, const tensor *x, bool all) {
     json_add_bool (w, "persistent", x->persistent);
   if (all || x->pinned)
     json_add_bool (w, "pinned", x->pinned);
+  if (x->placed)
+    json_add_bool (w, "placed", true);
   if (all || x->split)
     json_add_text (w, "split", x->split ? "batch" : NULL);
   json_close_object (w);

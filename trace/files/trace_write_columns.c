@@ -151,6 +151,7 @@ void trace_write_ops (json_writer *w, const trace *t) {
 }
 
 typedef enum tensor_column {
+  TENSOR_AGAIN,
   TENSOR_BORN,
   TENSOR_BYTES,
   TENSOR_DIES,
@@ -158,11 +159,14 @@ typedef enum tensor_column {
   TENSOR_NAME,
   TENSOR_PERSISTENT,
   TENSOR_PINNED,
+  TENSOR_PLACED,
   TENSOR_SPLIT
 } tensor_column;
 
 static bool tensor_is_default (const tensor *x, tensor_column column) {
   switch (column) {
+  case TENSOR_AGAIN:
+    return x->again == AGAIN_FREELY;
   case TENSOR_BORN:
     return x->born_before == NO_OP;
   case TENSOR_BYTES:
@@ -177,6 +181,8 @@ static bool tensor_is_default (const tensor *x, tensor_column column) {
     return x->persistent == trace_write_persists (x);
   case TENSOR_PINNED:
     return !x->pinned;
+  case TENSOR_PLACED:
+    return !x->placed;
   case TENSOR_SPLIT:
     return !x->split;
   }
@@ -189,6 +195,9 @@ static void put_tensor_cell (json_writer *w, const tensor *x, tensor_column colu
     return;
   }
   switch (column) {
+  case TENSOR_AGAIN:
+    json_put_text (w, tensor_again_names[x->again]);
+    break;
   case TENSOR_BORN:
     json_put_int (w, x->born_before);
     break;
@@ -209,6 +218,9 @@ static void put_tensor_cell (json_writer *w, const tensor *x, tensor_column colu
     break;
   case TENSOR_PINNED:
     json_put_bool (w, x->pinned);
+    break;
+  case TENSOR_PLACED:
+    json_put_bool (w, x->placed);
     break;
   case TENSOR_SPLIT:
     json_put_text (w, "batch");
@@ -231,11 +243,11 @@ static void put_tensor_column (json_writer *w, const trace *t, const char *key,
 }
 
 void trace_write_tensors (json_writer *w, const trace *t) {
-  static const char *const keys[] = { "born_before", "bytes",      "dies_after", "kind",
-                                      "name",        "persistent", "pinned",     "split" };
+  static const char *const keys[] = { "again", "born_before", "bytes",  "dies_after", "kind",
+                                      "name",  "persistent",  "pinned", "placed",     "split" };
   json_put_key (w, "tensors");
   json_open_object (w);
-  for (int column = TENSOR_BORN; column <= TENSOR_SPLIT; column++)
+  for (int column = TENSOR_AGAIN; column <= TENSOR_SPLIT; column++)
     put_tensor_column (w, t, keys[column], (tensor_column)column);
   json_close_object (w);
 }
