@@ -8,13 +8,14 @@
 count=${FERRY_PROGRAMS:-50} first=${FERRY_SEED:-1}
 device=granule=8192,link=300MB/s
 
-# remade NAME SEED PERCENT OPTIONS... -- [KEY=VALUE...]: the step of that seed, played alone and under a budget
+# remade NAME SEED PERCENT OPTIONS... -- [KEY=VALUE...]: the step of that seed, played alone and under a budget;
+# moves=1: with fills and copies
 remade() {
-  local name=$1 seed=$2 percent=$3 options=() command
+  local name=$1 seed=$2${moves:+m} percent=$3 options=() command
   shift 3
   while [ "$1" != -- ]; do options+=("$1"); shift; done
   shift
-  [ -e "step$seed.json" ] || awk -v seed="$seed" -f "$srcdir/tests/made_step.awk" >"step$seed.json"
+  [ -e "step$seed.json" ] || awk -v seed="${seed%m}" -v moves="${moves:-0}" -f "$srcdir/tests/made_step.awk" >"step$seed.json"
   command=("$programs/player" "$programs/player_kernels.so" "${steps:-16}" "step$seed.json" "$@")
   plain "$name" "${command[@]}" 2>/dev/null
   [ -e "whole$seed.json" ] || under "whole$seed" --budget 1GiB --host 1GiB -- "${command[@]}" || return 1
@@ -72,6 +73,20 @@ impure() {
   value | statistics | counter | scratch) [ "$bad" = 0 ] ;;
   esac || { echo "$1: $unfit unfit, $why by their results, $bad ended"; return 1; }
 }
+moved() { # fills and copies within the device, with the values of this step
+  moves=1 remade moved 4 50 --keep-plan moved.plan --keep-trace moved.trace -- && right moved && [ "$status" = 0 ] && [ "$(figure unfit_ops moved)" = 0 ] && ops_again moved >names || return 1
+  for it in fill 'copy within the device'; do
+    grep -qx "$it" names || { echo "no $it was made again"; cat names; return 1; }
+  done
+  steps=24 moves=1 remade moved 4 50 -- stray=10 && right moved && [ "$status" = 0 ] && [ "$(figure remade_on_leaving moved)" -gt 0 ]
+}
+ops_again() { # NAME: the names of the ops that its plan makes again
+  python3 - "$1.trace" "$1.plan" <<'END'
+import json, sys
+ops, plan = (json.load(open(p)) for p in sys.argv[1:])
+print(*(ops["ops"][k]["name"] for r in plan["recompute"] for k in r["ops"]), sep="\n")
+END
+}
 served() { # a server is told which ops can be made again: its plans are those that are made here
   "$ferry" serve --help >/dev/null 2>&1 || return 77
   "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err &
@@ -94,9 +109,9 @@ trusting() { # without digests nobody would know: the habit is not found out, wh
   [ $found = 1 ]
 }
 random() {
-  local seed made=0
+  local seed made=0 moving=("" 1)
   for ((seed = first; seed < first + count; seed++)); do
-    steps=13 remade random "$seed" $((50 + seed * 7 % 40)) -- "random=$seed" impure=$((seed % 5)) habit_step=$((5 + seed % 7)) streams=$((1 + seed % 3)) && right random ||
+    steps=13 moves=${moving[seed % 2]} remade random "$seed" $((50 + seed * 7 % 40)) -- "random=$seed" impure=$((seed % 5)) habit_step=$((5 + seed % 7)) streams=$((1 + seed % 3)) && right random ||
       { echo "seed $seed"; return 1; }
     made=$((made + $(figure remakes random)))
   done
@@ -109,7 +124,8 @@ claim "a plan is left before any op, and what was dropped is made again first" l
 for kind in accumulate statistics value counter order scratch table habit; do
   claim "a kernel of a dropped tensor with this impurity: $kind" impure $kind
 done
+claim "fills and copies within the device are made again too" moved
 claim "plans of a server make tensors again too" served
 claim "digests find what nobody else would" trusting
-claim "$count random steps with random impurities under random budgets say what they say alone" random
+claim "$count random steps with random impurities, every other with fills and copies, under random budgets say what they say alone" random
 finish

@@ -22,6 +22,7 @@ static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, si
   o->to = to;
   o->from = from;
   o->bytes = (int64_t)bytes;
+  o->value_bytes = 0;
   bool there = area_has (s, to), here = area_has (s, from);
   if (o->kind == OP_COPY && there != here)
     o->link_bytes = there ? (int64_t)bytes : -(int64_t)bytes;
@@ -58,6 +59,16 @@ static bool is_host (CUdeviceptr at) {
   about (&o, name, to, from, bytes);                                      \
   if (payload)                                                            \
     op_payload (&o, to, (const void *)(uintptr_t)(from), bytes);          \
+  RUN_OP (o, call)
+
+/* A fill of elements that lie behind one another. */
+#define AS_FILL(stream, blocks, bits, call)               \
+  op o;                                                   \
+  if (!op_enter (&o, OP_SET, stream, blocks))             \
+    return call;                                          \
+  about (&o, "fill", to, 0, count *(size_t)((bits) / 8)); \
+  o.value = value;                                        \
+  o.value_bytes = (bits) / 8;                             \
   RUN_OP (o, call)
 
 CUresult wrap_copy (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -163,20 +174,18 @@ CUresult wrap_set8 (CUdeviceptr to, unsigned char value, size_t count) {
   CUresult (*real) (CUdeviceptr, unsigned char, size_t) = shim_symbol ("cuMemsetD8_v2");
   if (real == NULL)
     return CUDA_ERROR_NOT_FOUND;
-  AS_OP (OP_SET, NULL, true, "fill", to, 0, count * 1, false, real (to, value, count));
+  AS_FILL (NULL, true, 8, real (to, value, count));
 }
 
 CUresult wrap_set8_ptds (CUdeviceptr to, unsigned char value, size_t count) {
   CUresult (*real) (CUdeviceptr, unsigned char, size_t) = shim_symbol ("cuMemsetD8_v2_ptds");
   if (real == NULL)
     return wrap_set8 (to, value, count);
-  AS_OP (OP_SET, CU_STREAM_PER_THREAD, true, "fill", to, 0, count * 1, false,
-         real (to, value, count));
+  AS_FILL (CU_STREAM_PER_THREAD, true, 8, real (to, value, count));
 }
 
 CUresult wrap_set8_async (CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-  AS_OP (OP_SET, stream, false, "fill", to, 0, count * 1, false,
-         shim_real ()->set_bytes_async (to, value, count, stream));
+  AS_FILL (stream, false, 8, shim_real ()->set_bytes_async (to, value, count, stream));
 }
 
 CUresult wrap_set8_async_ptsz (CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
@@ -187,15 +196,14 @@ CUresult wrap_set16 (CUdeviceptr to, unsigned short value, size_t count) {
   CUresult (*real) (CUdeviceptr, unsigned short, size_t) = shim_symbol ("cuMemsetD16_v2");
   if (real == NULL)
     return CUDA_ERROR_NOT_FOUND;
-  AS_OP (OP_SET, NULL, true, "fill", to, 0, count * 2, false, real (to, value, count));
+  AS_FILL (NULL, true, 16, real (to, value, count));
 }
 
 CUresult wrap_set16_ptds (CUdeviceptr to, unsigned short value, size_t count) {
   CUresult (*real) (CUdeviceptr, unsigned short, size_t) = shim_symbol ("cuMemsetD16_v2_ptds");
   if (real == NULL)
     return wrap_set16 (to, value, count);
-  AS_OP (OP_SET, CU_STREAM_PER_THREAD, true, "fill", to, 0, count * 2, false,
-         real (to, value, count));
+  AS_FILL (CU_STREAM_PER_THREAD, true, 16, real (to, value, count));
 }
 
 CUresult wrap_set16_async (CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
@@ -203,7 +211,7 @@ CUresult wrap_set16_async (CUdeviceptr to, unsigned short value, size_t count, C
       shim_symbol ("cuMemsetD16Async");
   if (real == NULL)
     return CUDA_ERROR_NOT_FOUND;
-  AS_OP (OP_SET, stream, false, "fill", to, 0, count * 2, false, real (to, value, count, stream));
+  AS_FILL (stream, false, 16, real (to, value, count, stream));
 }
 
 CUresult wrap_set16_async_ptsz (CUdeviceptr to, unsigned short value, size_t count,
@@ -215,20 +223,18 @@ CUresult wrap_set32 (CUdeviceptr to, unsigned int value, size_t count) {
   CUresult (*real) (CUdeviceptr, unsigned int, size_t) = shim_symbol ("cuMemsetD32_v2");
   if (real == NULL)
     return CUDA_ERROR_NOT_FOUND;
-  AS_OP (OP_SET, NULL, true, "fill", to, 0, count * 4, false, real (to, value, count));
+  AS_FILL (NULL, true, 32, real (to, value, count));
 }
 
 CUresult wrap_set32_ptds (CUdeviceptr to, unsigned int value, size_t count) {
   CUresult (*real) (CUdeviceptr, unsigned int, size_t) = shim_symbol ("cuMemsetD32_v2_ptds");
   if (real == NULL)
     return wrap_set32 (to, value, count);
-  AS_OP (OP_SET, CU_STREAM_PER_THREAD, true, "fill", to, 0, count * 4, false,
-         real (to, value, count));
+  AS_FILL (CU_STREAM_PER_THREAD, true, 32, real (to, value, count));
 }
 
 CUresult wrap_set32_async (CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
-  AS_OP (OP_SET, stream, false, "fill", to, 0, count * 4, false,
-         shim_real ()->set_words_async (to, value, count, stream));
+  AS_FILL (stream, false, 32, shim_real ()->set_words_async (to, value, count, stream));
 }
 
 CUresult wrap_set32_async_ptsz (CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {

@@ -157,6 +157,8 @@ CUresult op_prepare (op *o) {
   o->token = beat_token (o->token, o->loose || (o->function != NULL && o->function->has_lists));
   s->ops++;
   s->block->seen.ops++;
+  if (o->kind != OP_LAUNCH)
+    o->may_repeat = repeat_can_move (s, o) && !again_is_unfit (s, o->token);
   follow_before (s, o);
   note_writes (s, o);
   learn_ready (s);
@@ -166,6 +168,8 @@ CUresult op_prepare (op *o) {
     return shim_is_gone () ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
   learn_before (s, o);
   record_before (s, o);
+  if (o->again != NULL && o->kind != OP_LAUNCH)
+    follow_keep (s, o, NULL, NULL, NULL);
   if (!o->apart)
     return CUDA_SUCCESS;
   for (int32_t i = 0; i < o->n_refs; i++)

@@ -16,6 +16,11 @@ typedef struct piece { /* a small tensor */
 
 struct repeat {
   bool kept; /* for this step */
+  op_kind kind;
+  CUdeviceptr to, from; /* of a copy or a fill */
+  int64_t moved_bytes;
+  uint32_t value;
+  int32_t value_bytes;
   CUfunction function;
   CUlaunchConfig how;
   CUlaunchAttribute attributes[MOST_ATTRIBUTES];
@@ -61,7 +66,7 @@ static bool can_keep (const CUlaunchConfig *l) {
 static void keep_attributes (repeat *r, const CUlaunchConfig *l) {
   r->how.attrs = r->attributes;
   r->how.numAttrs = 0;
-  for (unsigned int i = 0; i < l->numAttrs; i++)
+  for (unsigned int i = 0; l != NULL && i < l->numAttrs; i++)
     if (!is_left_out (l->attrs[i].id))
       r->attributes[r->how.numAttrs++] = l->attrs[i];
 }
@@ -69,6 +74,13 @@ static void keep_attributes (repeat *r, const CUlaunchConfig *l) {
 bool repeat_can (const op *o, const CUlaunchConfig *l, void **extra) {
   return o->kind == OP_LAUNCH && o->function != NULL && !o->function->has_lists &&
          o->stream_bit != MANY_STREAMS && can_keep (l) && extra == NULL;
+}
+
+/* Memory of the host or of a library may hold something else by then. */
+bool repeat_can_move (const shim *s, const op *o) {
+  bool copies = o->kind == OP_COPY && area_has (s, o->to) && area_has (s, o->from);
+  bool fills = o->kind == OP_SET && o->value_bytes > 0 && area_has (s, o->to);
+  return (copies || fills) && o->bytes > 0 && !o->apart && o->stream_bit != MANY_STREAMS;
 }
 
 bool repeat_is_kept (const repeat *r) {
@@ -102,9 +114,9 @@ void repeat_free (shim *s, repeat *r) {
 
 /* ---- parameters ---- */
 
-static bool has_room (repeat *r, const function *f, size_t bytes, int32_t n_refs) {
+static bool has_room (repeat *r, int32_t n_params, size_t bytes, int32_t n_refs) {
   char *data = bytes > r->capacity ? realloc (r->bytes, bytes) : r->bytes;
-  void **params = realloc (r->params, ((size_t)f->n_params + 1) * sizeof *params);
+  void **params = realloc (r->params, ((size_t)n_params + 1) * sizeof *params);
   int32_t *refs = realloc (r->refs, ((size_t)n_refs + 1) * sizeof *refs);
   r->bytes = data != NULL ? data : r->bytes;
   r->params = params != NULL ? params : r->params;
@@ -120,13 +132,14 @@ static size_t padded (size_t bytes) {
 
 static bool keep_params (repeat *r, const op *o, void **params) {
   const function *f = o->function;
+  int32_t n_params = f != NULL ? f->n_params : 0;
   size_t bytes = 0;
-  for (int32_t i = 0; i < f->n_params; i++)
+  for (int32_t i = 0; i < n_params; i++)
     bytes += padded (f->sizes[i]);
-  if (!has_room (r, f, bytes, o->n_refs))
+  if (!has_room (r, n_params, bytes, o->n_refs))
     return false;
   bytes = 0;
-  for (int32_t i = 0; i < f->n_params; i++) {
+  for (int32_t i = 0; i < n_params; i++) {
     r->params[i] = r->bytes + bytes;
     if (r->n_params == 0 || GUARD (params))
       memcpy (r->params[i], params[i], f->sizes[i]);
@@ -134,7 +147,7 @@ static bool keep_params (repeat *r, const op *o, void **params) {
   }
   memcpy (r->refs, o->refs, (size_t)o->n_refs * sizeof *r->refs);
   r->n_refs = o->n_refs;
-  r->n_params = f->n_params;
+  r->n_params = n_params;
   return true;
 }
 
@@ -158,6 +171,8 @@ static bool add_small (const shim *s, repeat *r, CUdeviceptr at) {
 static bool find_small (const shim *s, repeat *r, const function *f) {
   bool good = true;
   r->n_small = 0;
+  if (f == NULL)
+    return add_small (s, r, r->to) && add_small (s, r, r->from);
   for (int32_t i = 0; i < f->n_params; i++)
     for (size_t k = 0; k + 8 <= f->sizes[i]; k += 8) {
       uint64_t word;
@@ -172,6 +187,21 @@ static int64_t small_bytes (const repeat *r) {
   for (int32_t i = 0; i < r->n_small; i++)
     bytes += r->small[i].bytes;
   return bytes;
+}
+
+static void keep_how (repeat *r, const op *o, const CUlaunchConfig *l, CUfunction f) {
+  r->kind = o->kind;
+  r->to = o->to;
+  r->from = o->from;
+  r->moved_bytes = o->bytes;
+  r->value = o->value;
+  r->value_bytes = o->value_bytes;
+  r->function = f;
+  r->how = l != NULL ? *l : (CUlaunchConfig){ 0 };
+  r->how.hStream = o->stream;
+  keep_attributes (r, l);
+  r->bit = o->stream_bit;
+  r->name = o->name;
 }
 
 /* Room of ferry's own, once; the programs of a group share none of it. */
@@ -209,14 +239,9 @@ bool repeat_keep (shim *s, op *o, const CUlaunchConfig *l, CUfunction f, void **
   if (r == NULL)
     return false;
   r->kept = false;
-  if (params == NULL && o->function->n_params > 0)
+  if (params == NULL && o->function != NULL && o->function->n_params > 0)
     return false;
-  r->function = f;
-  r->how = *l;
-  r->how.hStream = o->stream;
-  keep_attributes (r, l);
-  r->bit = o->stream_bit;
-  r->name = o->name;
+  keep_how (r, o, l, f);
   r->kept = keep_params (r, o, params) && find_small (s, r, o->function) && has_aside (s, r) &&
             move_small (s, r, 0, false);
   return r->kept;
@@ -242,7 +267,7 @@ bool repeat_is_alone (shim *s) {
 }
 
 bool repeat_make_room (shim *s, repeat *r) {
-  op o = { .kind = OP_LAUNCH,
+  op o = { .kind = r->kind,
            .stream = r->how.hStream,
            .stream_bit = r->bit,
            .name = r->name,
@@ -261,8 +286,28 @@ bool repeat_put_aside (shim *s, const repeat *r) {
   return move_small (s, r, 1, false);
 }
 
+static bool fill (shim *s, const repeat *r) {
+  CUresult (*set_halves) (CUdeviceptr, unsigned short, size_t, CUstream);
+  size_t count = (size_t)(r->moved_bytes / r->value_bytes);
+  switch (r->value_bytes) {
+  case 1:
+    return s->real.set_bytes_async (r->to, (unsigned char)r->value, count, r->how.hStream) ==
+           CUDA_SUCCESS;
+  case 2:
+    set_halves = shim_symbol ("cuMemsetD16Async");
+    return set_halves (r->to, (unsigned short)r->value, count, r->how.hStream) == CUDA_SUCCESS;
+  default:
+    return s->real.set_words_async (r->to, r->value, count, r->how.hStream) == CUDA_SUCCESS;
+  }
+}
+
 static bool launch (shim *s, const repeat *r) {
   const CUlaunchConfig *l = &r->how;
+  if (r->kind == OP_SET)
+    return fill (s, r);
+  if (r->kind == OP_COPY)
+    return s->real.copy_within_async (r->to, r->from, (size_t)r->moved_bytes, l->hStream) ==
+           CUDA_SUCCESS;
   if (l->numAttrs > 0)
     return s->real.launch_ex (l, r->function, r->params, NULL) == CUDA_SUCCESS;
   return s->real.launch (r->function, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX,

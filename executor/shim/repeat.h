@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A launch of the program's as it was made in this step, so that it can be made again: its
-   parameters, the stream, and what its small tensors held.  Those lie among others of the program's
-   and are used again as it likes, so they are put back as they were behind each launch. */
+/* A launch, a fill or a copy within the device as the program made it in this step, so that it can
+   be made again: its parameters, the stream, and what its small tensors held.  Those lie among
+   others of the program's and are used again as it likes, so they are put back as they were behind
+   each launch. */
 #ifndef FERRY_EXECUTOR_SHIM_REPEAT_H
 #define FERRY_EXECUTOR_SHIM_REPEAT_H
 
@@ -11,7 +12,9 @@ typedef struct repeat repeat;
 
 /* A plain launch, whose parameters and stream say all there is to it. */
 bool repeat_can (const op *o, const CUlaunchConfig *l, void **extra);
-/* Before the op's call; *r is made where it is NULL. false: it cannot be kept, and *why says so. */
+bool repeat_can_move (const shim *s, const op *o); /* a copy or a fill */
+/* Before the op's call; l: of a launch; *r is made where it is NULL. false: it cannot be kept, and
+ * *why says so. */
 bool repeat_keep (shim *s, op *o, const CUlaunchConfig *l, CUfunction f, void **params, repeat **r,
                   shim_unfit *why);
 bool repeat_is_kept (const repeat *r);

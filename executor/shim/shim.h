@@ -109,12 +109,14 @@ typedef struct op {
   int64_t link_bytes;   /* of a copy over the link: to the device, or less than 0: to the host */
   CUdeviceptr to, from; /* of a copy or a fill: where its bytes go, and whence; 0: unknown */
   int64_t bytes;        /* of these; 0: they lie apart */
+  uint32_t value;       /* of a fill, and its size; 0: it is no fill of so many in a row */
+  int32_t value_bytes;
   const uint8_t *facts; /* of its tensors, by the plan that is followed; NULL: nothing is known */
   struct step_again *again; /* a plan makes it again */
   trial *trial;             /* it is put to the test */
   bool captured;            /* it is recorded for a graph, and not done yet */
   bool loose;               /* its tensors are not all its own */
-  bool may_repeat;    /* it is a launch whose parameters say all of it, and not refused before */
+  bool may_repeat;    /* it can be made again from what it was told, and was not refused before */
   int32_t learn_slot; /* of its first digest, in a round of learning; NONE: none */
   int32_t learn_round;
 } op;

@@ -277,6 +277,26 @@ static void send_table (playing *p, int32_t k, CUstream s) {
               "cuMemcpyHtoDAsync");
 }
 
+/* Ops whose names begin so are the driver's own fills and copies, of tensors of one size. */
+static bool moves (playing *p, int32_t k, int64_t drawn, CUstream s) {
+  const played *o = &p->ops[k];
+  const played_touch *t = o->touches;
+  if (strncmp (o->name, "memset", 6) == 0)
+    gpu_must (&p->g,
+              p->g.set_words_async (p->tensors[t->tensor].at, (unsigned int)drawn,
+                                    2 * (size_t)t->words, s),
+              "cuMemsetD32Async");
+  else if (strncmp (o->name, "memcpy", 6) == 0)
+    gpu_must (&p->g,
+              p->g.copy_within_async (p->tensors[t[t[1].writes].tensor].at,
+                                      p->tensors[t[t[0].writes].tensor].at, 8 * (size_t)t->words,
+                                      s),
+              "cuMemcpyDtoDAsync");
+  else
+    return false;
+  return true;
+}
+
 static void play_op (playing *p, int32_t k, int32_t step) {
   const played *o = &p->ops[k];
   int32_t on = stream_of (p, k);
@@ -295,7 +315,8 @@ static void play_op (playing *p, int32_t k, int32_t step) {
   if (o->how == IMPURE_TABLE)
     send_table (p, k, p->streams[on]);
   player_head head = { k, step, (int64_t)(draw ((uint64_t)step * 65537 + (uint64_t)k) >> 40) };
-  launch (p, p->functions[k], p->streams[on], &head, at, o->n_touches + 1);
+  if (!moves (p, k, head.drawn, p->streams[on]))
+    launch (p, p->functions[k], p->streams[on], &head, at, o->n_touches + 1);
   if (impure != 0) /* what it shares with others is theirs behind it */
     for (int32_t i = 0; i < p->n_streams; i++)
       wait_for (p, (uint32_t)1 << on, i);
