@@ -87,6 +87,11 @@ ops, plan = (json.load(open(p)) for p in sys.argv[1:])
 print(*(ops["ops"][k]["name"] for r in plan["recompute"] for k in r["ops"]), sep="\n")
 END
 }
+turns() { # steps of three kinds take turns: each has a plan of its own, and none leaves a wrong byte to another
+  local steps=70
+  moves=1 remade turns 4 70 -- turns=3 && right turns && [ "$status" = 0 ] && [ "$(figure planned_steps turns)" -ge 45 ] && [ "$(figure plans turns)" -le 6 ] && [ "$(figure remakes turns)" -gt 150 ] ||
+    { grep 'plan\|remake\|entries' turns.json; return 1; }
+}
 served() { # a server is told which ops can be made again: its plans are those that are made here
   "$ferry" serve --help >/dev/null 2>&1 || return 77
   "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err &
@@ -125,6 +130,7 @@ for kind in accumulate statistics value counter order scratch table habit; do
   claim "a kernel of a dropped tensor with this impurity: $kind" impure $kind
 done
 claim "fills and copies within the device are made again too" moved
+claim "steps of several kinds that take turns have tensors made again" turns
 claim "plans of a server make tensors again too" served
 claim "digests find what nobody else would" trusting
 claim "$count random steps with random impurities, every other with fills and copies, under random budgets say what they say alone" random

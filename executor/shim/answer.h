@@ -75,7 +75,8 @@ typedef struct step {
   bool missed;       /* in this one, not all of them */
   bool tried;        /* one step has put its ops to the test */
   int32_t netted;    /* steps in which what was dropped was copied too */
-  int64_t good_beat; /* the end of its last whole step; -1: it was left since */
+  int64_t good_beat; /* the end of its last whole step */
+  int64_t left;      /* the number of the time when it was left since; 0: it was not */
 } step;
 
 static inline again_use again_uses (const step_again *a, int32_t ref) {

@@ -137,9 +137,8 @@ void asking_remember (shim *s, const step *p) {
 }
 
 /* The same ops with as many tensors, from the same moment on. */
-static bool is_known (const shim *s, int64_t first, int64_t end) {
+static bool is_known (const shim *s, const known_step *k, int64_t first, int64_t end) {
   const beats *b = record_beats (s);
-  const known_step *k = &s->follow->known;
   bool good = k->n_beats > 0 && end - first == k->n_beats;
   for (int32_t i = 0; good && i < k->n_beats; i++) {
     const beat *e = beats_at (b, first + i);
@@ -149,13 +148,24 @@ static bool is_known (const shim *s, int64_t first, int64_t end) {
   return good;
 }
 
-static void recall (shim *s, int64_t first, int64_t end) {
-  const known_step *k = &s->follow->known;
-  if (!is_known (s, first, end))
+static void recall (shim *s, const known_step *k, int64_t first, int64_t end) {
+  if (!is_known (s, k, first, end))
     return;
   for (int32_t i = 0; i < k->n_beats; i++)
     if (k->beats[i].bytes < 0)
       record_facts (s, first + i, k->facts + k->beats[i].first_ref);
+}
+
+/* Facts of the step that were learned before, by its plan for another room or by one that
+   is kept, and was not entered since another step begins alike. */
+static void recall_any (shim *s, int64_t first, int64_t end) {
+  const follow *f = s->follow;
+  recall (s, &f->known, first, end);
+  for (int32_t i = 0; i < f->plans.n; i++) {
+    const step *p = f->plans.kept[i];
+    if (p->facts != NULL)
+      recall (s, &(known_step){ p->beats, p->facts, p->n_beats }, first, end);
+  }
 }
 
 /* The plan's own step is over, and what it frees is freed: for another plan of it, with what is
@@ -206,7 +216,7 @@ void asking_look (shim *s) {
   f->wraps = f->wraps && !cut;
   f->effort = cut ? 0 : f->effort;
   if (cut) {
-    recall (s, first, end);
+    recall_any (s, first, end);
     ask (s, first, end);
   }
 }

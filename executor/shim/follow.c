@@ -81,8 +81,7 @@ static void leave (shim *s, const char *why, const op *o) {
                        "what it made cannot be made again: there is no room for it");
   f->look = true;
   f->counts = f->names_writer = false;
-  f->plan->good_beat = -1; /* another one may begin with the same beat */
-  s->block->seen.leaves++;
+  f->plan->left = ++s->block->seen.leaves; /* another one may begin with the same beat */
   snprintf (s->block->left_at, sizeof s->block->left_at, "beat %d of %d, %.60s: %s", f->at,
             f->plan->n_beats, o == NULL ? "an allocation" : s->names[o->name], why);
 }
@@ -300,6 +299,7 @@ static void end_step (shim *s) {
   }
   mend_facts (s);
   f->plan->good_beat = record_beats (s)->n;
+  f->plan->left = 0;
   seen->strict_steps += s->strict;
   /* heirs take turns between two places, so that the second step maps as well */
   if (!s->strict && f->in_a_row >= (f->plan->n_pairs > 0 ? 2 : 1))

@@ -117,6 +117,7 @@ bool plans_add (shim *s, plans *all, step *p) {
     step_free (p);
     return false;
   }
+  p->good_beat = record_beats (s)->n;
   all->kept[all->n++] = p;
   return true;
 }
@@ -128,12 +129,20 @@ bool plans_have (const plans *all, int64_t beats) {
   return false;
 }
 
+/* The one that was followed last; of those that were left since, the one that was left first, so
+   that each has its turn. */
+static bool is_likelier (const step *p, const step *q) {
+  return (p->left == 0) != (q->left == 0) ? p->left == 0
+         : p->left == 0                   ? p->good_beat > q->good_beat
+                                          : p->left < q->left;
+}
+
 step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes) {
   step *best = NULL;
   for (int32_t i = all->n - 1; i >= 0; i--) {
     step *p = all->kept[i];
     if (p->beats[0].bytes == bytes && p->beats[0].token == token &&
-        (best == NULL || p->good_beat > best->good_beat) && plan_all_last (s, p))
+        (best == NULL || is_likelier (p, best)) && plan_all_last (s, p))
       best = p;
   }
   return best;

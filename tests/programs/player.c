@@ -12,7 +12,7 @@
 #include "tests/programs/gpu.h"
 #include "trace/trace.h"
 
-enum { STREAMS_AT_MOST = 8, MOST_NAME = 400 };
+enum { STREAMS_AT_MOST = 8, MOST_NAME = 400, TURN = 10 };
 
 typedef struct held { /* a tensor */
   CUdeviceptr at;
@@ -34,6 +34,7 @@ typedef struct playing {
   int64_t n_streams, scale, random, n_random;
   int64_t attribute; /* launches have one of that number */
   int64_t stray; /* from that step on it does something else before an op, in every second one */
+  int64_t turns; /* so many kinds of step take turns, TURN steps each: a later one ends earlier */
 } playing;
 
 player_table player = { .stride = 1, .habit_step = 8 };
@@ -55,7 +56,7 @@ static void wrong (const char *what) {
   fprintf (stderr,
            "player: `%s`: usage: player MODULE STEPS TRACE [scale=N] [stride=WORDS] [streams=N] "
            "[KIND=OP]... [habit_step=N] [random=SEED] [impure=N] "
-           "[stray=STEP] [attribute=N]\n",
+           "[stray=STEP] [turns=N] [attribute=N]\n",
            what);
   exit (2);
 }
@@ -191,7 +192,7 @@ static void read_arguments (playing *p, int argc, char **argv) {
     if (!number (argv[i], "scale", &p->scale) && !number (argv[i], "stride", &player.stride) &&
         !number (argv[i], "streams", &p->n_streams) && !number (argv[i], "random", &p->random) &&
         !number (argv[i], "impure", &p->n_random) && !number (argv[i], "stray", &p->stray) &&
-        !number (argv[i], "attribute", &p->attribute) &&
+        !number (argv[i], "attribute", &p->attribute) && !number (argv[i], "turns", &p->turns) &&
         !number (argv[i], "habit_step", &habit_step) && !read_impurity (p, argv[i]))
       wrong (argv[i]);
   if (p->scale < 1 || player.stride < 1 || p->n_streams < 1 || p->n_streams > STREAMS_AT_MOST)
@@ -328,9 +329,16 @@ static bool strays (const playing *p, int32_t step, int32_t k) {
   return p->stray > 0 && since >= 0 && since % 2 == 0 && since / 2 % p->trace->n_ops == k;
 }
 
+/* Behind the last op of a step. */
+static int32_t end_of (const playing *p, int32_t step) {
+  int64_t kind = p->turns > 1 ? step / TURN % p->turns : 0;
+  return (int32_t)(p->trace->n_ops - kind * p->trace->n_ops / 8);
+}
+
 static void play_step (playing *p, int32_t step) {
   const trace *t = p->trace;
-  for (int32_t k = 0; k < t->n_ops; k++) {
+  int32_t end = end_of (p, step);
+  for (int32_t k = 0; k < end; k++) {
     if (strays (p, step, k))
       (void)filled_at (p, p->scratch, EXTRA_WORDS, step);
     for (int32_t x = 0; x < t->n_tensors; x++)
@@ -340,7 +348,8 @@ static void play_step (playing *p, int32_t step) {
       }
     play_op (p, k, step);
     for (int32_t x = 0; x < t->n_tensors; x++)
-      if (!t->tensors[x].persistent && p->tensors[x].last == k) {
+      if (!t->tensors[x].persistent && p->tensors[x].first <= k && p->tensors[x].first >= 0 &&
+          (p->tensors[x].last == k || (k == end - 1 && p->tensors[x].last > k))) {
         wait_for (p, p->tensors[x].users, stream_of (p, k));
         gpu_free (&p->g, p->tensors[x].at, p->streams[stream_of (p, k)]);
       }
