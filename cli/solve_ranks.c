@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/explain/closing.h"
+#include "cli/inputs/devices.h"
 #include "cli/inputs/executors.h"
 #include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
@@ -46,6 +47,7 @@ static bool read_question (call *c, rank_plans *q) {
   c->quiet = true; /* the answer says which rates are left for a rank */
   bool ok = planner_read (c, t, &q->planner);
   c->quiet = quiet;
+  ok = ok && device_tell_times (c, t, &card);
   q->planner.ask.device.link = card.link;
   q->allowed = allowed_of (&q->planner.ask.options);
   return ok;

@@ -100,6 +100,14 @@ whole_host() { # what is planned for one rank has the rates that are left
     "$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -b 64MiB --most 256 --limit 100 --host ./h.json --json >most && [ "$(figure most 'd["device"]')" = "$(figure net.json "d[\"source\"][\"made_for\"]")" ]
 }
 
+carried() { # a trace of another card has the times of the host's, and says so
+  host 'h["groups"] = []; h["device"] = "h100-sxm"; h.pop("link", None)'
+  "$ferry" zoo -q alexnet --batch 4 --image 64 --width-divisor 4 --classes 10 --device v100 -o old.json && "$ferry" zoo -q alexnet --batch 4 --image 64 --width-divisor 4 --classes 10 --device h100-sxm -o new.json &&
+    "$ferry" whatif old.json -b 80% --host ./h.json --ranks 1,2 --limit 1 --json >old 2>notes && "$ferry" whatif -q new.json -b 80% --host ./h.json --ranks 1,2 --limit 1 --json >new || return 1
+  grep -q 'h100-sxm: built again as alexnet' notes && [ "$(figure old '(d["baseline_ns"], d["rows"], d["device"])')" = "$(figure new '(d["baseline_ns"], d["rows"], d["device"])')" ] &&
+    "$ferry" whatif -q new.json -b 80% --host ./h.json --ranks 1 --limit 1 --scale 200% --json >twice && [ "$(figure twice 'd["baseline_ns"]')" -gt "$(figure new 'd["baseline_ns"] * 3 // 2')" ] &&
+    "$ferry" solve old.json -b 80% --host ./h.json --ranks 2 --limit 1 2>notes >/dev/null && grep -q 'the times are those of a v100, planned on h100-sxm' notes
+}
 replayed() { # plans of ranks, run at once on devices behind one link
   host ''
   "$ferry" solve -q net.json -b 60% --swap-only --host ./h.json --ranks 4 -o all.json >/dev/null && "$ferry" solve -q net.json -b 70% --swap-only --effort quick -o other.json >/dev/null &&
@@ -128,5 +136,6 @@ claim "ranks are replayed as they were predicted" replayed
 claim "links that cards share are measured, and planned with" measured
 claim "one rank alone is a job alone" one_rank
 claim "what ranks pin is held against the host" pinned
+claim "what if ranks: a trace of another card is carried over to the host's" carried
 claim "curves for ranks have the rates that are left" whole_host
 finish

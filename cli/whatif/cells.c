@@ -18,16 +18,24 @@ static bool too_many (call *c, const char *option) {
   return error_set (&c->err, ERR_usage, "--%s: more than %d", option, WHATIF_MOST);
 }
 
-static bool read_devices (call *c, const trace *t, whatif_grid *g) {
-  const char *rest = call_text (c, "device"), *part;
+static bool read_from (call *c, const trace *t, whatif_grid *g) {
   const char *own = card_device_of_trace (t);
   const char *from = call_text (c, "from") ? call_text (c, "from") : own;
+  if (call_text (c, "from") && call_text (c, "scale"))
+    return error_set (&c->err, ERR_usage,
+                      "--from scales by rooflines and --scale by a share: give one of them");
   g->card = card_of_trace (t);
   g->has_from = from != NULL;
-  if (c->err.code || (from && !device_named (c, from, &g->from)))
+  return !c->err.code && call_quantity (c, "scale", &g->scale_ppm) &&
+         (!from || device_named (c, from, &g->from));
+}
+
+static bool read_devices (call *c, const trace *t, whatif_grid *g) {
+  const char *rest = call_text (c, "device"), *part;
+  if (!read_from (c, t, g))
     return false;
-  if (!rest)
-    rest = from;
+  if (!rest && g->has_from)
+    rest = call_text (c, "from") ? call_text (c, "from") : card_device_of_trace (t);
   while ((part = next_part (c, &rest))) {
     if (g->n_devices == WHATIF_MOST)
       return too_many (c, "device");
@@ -97,12 +105,8 @@ static bool read_slice (call *c, whatif_grid *g) {
 
 bool whatif_read (call *c, const trace *t, whatif_grid *g) {
   *g = (whatif_grid){ 0 };
-  if (call_text (c, "from") && call_text (c, "scale"))
-    return error_set (&c->err, ERR_usage,
-                      "--from scales by rooflines and --scale by a share: give one of them");
-  return call_quantity (c, "scale", &g->scale_ppm) && read_devices (c, t, g) && read_links (c, g) &&
-         read_budgets (c, g) && read_batches (c, g) && read_slice (c, g) &&
-         trace_digest (t, g->digest, &c->err);
+  return read_devices (c, t, g) && read_links (c, g) && read_budgets (c, g) &&
+         read_batches (c, g) && read_slice (c, g) && trace_digest (t, g->digest, &c->err);
 }
 
 int32_t whatif_cells (const whatif_grid *g) {
@@ -194,6 +198,11 @@ bool whatif_carry (call *c, const trace *t, const whatif_grid *g, whatif_case **
     at->peak_bytes = reserve_onto (n.bytes, reserve_ppm (t));
   }
   return *out;
+}
+
+bool whatif_carry_to (call *c, const trace *t, const device *to, whatif_case *out) {
+  whatif_grid *g = NEW (c->arena, 1, whatif_grid, &c->err);
+  return g && read_from (c, t, g) && carry (c, g, t, to, 1, out);
 }
 
 /* ---- a cell ---- */

@@ -7,6 +7,7 @@
 #include "cli/inputs/policies.h"
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/offline.h"
+#include "cli/whatif/whatif.h"
 #include "solver/ask/ranks.h"
 
 enum { MOST = 32 };
@@ -20,7 +21,8 @@ typedef struct rank_row {
 } rank_row;
 
 typedef struct rank_rows {
-  const trace *trace;
+  const trace *trace;  /* with its times on the host's card */
+  const char *assumed; /* for those times */
   gpu_host host;
   device card;
   curve_options options;
@@ -47,8 +49,8 @@ static bool read_numbers (call *c, rank_rows *q) {
 }
 
 static bool refuse_others (call *c) {
-  static const char *const others[] = { "from",  "scale",  "link", "batch", "array",
-                                        "merge", "output", "tsv",  "html",  "svg" };
+  static const char *const others[] = { "link",   "batch", "array", "merge",
+                                        "output", "tsv",   "html",  "svg" };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (call_has_option (c, others[i]) && call_text (c, others[i]))
       return error_set (&c->err, ERR_usage, "--%s is not for ranks: leave it out, or --host NAME",
@@ -56,11 +58,23 @@ static bool refuse_others (call *c) {
   return c->n_operands == 1 || error_set (&c->err, ERR_usage, "whatif needs a TRACE");
 }
 
+/* The trace with the times of the host's card. */
+static bool read_trace (call *c, rank_rows *q) {
+  whatif_case on;
+  const trace *t = offline_trace (c, c->operands[0], NULL);
+  if (!t || !whatif_carry_to (c, t, &q->card, &on))
+    return false;
+  if (on.trace != t)
+    call_note (c, "%s: %s", q->card.name, on.assumed);
+  q->trace = on.trace;
+  q->assumed = on.assumed;
+  return true;
+}
+
 static bool read_question (call *c, rank_rows *q) {
   int64_t floor_bytes, peak_bytes;
   if (!refuse_others (c) || !host_open (c, &q->host, &q->card) || !read_numbers (c, q) ||
-      !(q->trace = offline_trace (c, c->operands[0], NULL)) ||
-      !offline_options (c, q->trace, &q->card, &q->options) ||
+      !read_trace (c, q) || !offline_options (c, q->trace, &q->card, &q->options) ||
       !curve_range (q->trace, &q->card, c->arena, &floor_bytes, &peak_bytes, &c->err) ||
       !policy_asked_budgets (c, &q->card, curve_gross (&q->options, peak_bytes), MOST, q->budgets,
                              &q->n_budgets))
@@ -133,7 +147,9 @@ static bool print_json (call *c, const rank_rows *q) {
   json_open_object (&w);
   json_put_key (&w, "allowed");
   allowed_write (&w, &q->options.allowed);
+  json_add_text (&w, "assumed", q->assumed);
   json_add_int (&w, "baseline_ns", trace_total_ns (q->trace));
+  json_add_text (&w, "device", q->card.name);
   json_add_text (&w, "host", q->host.name);
   json_put_key (&w, "rows");
   json_open_array (&w);

@@ -50,6 +50,8 @@ bool whatif_read (call *c, const trace *t, whatif_grid *g) MUST_CHECK;
 int32_t whatif_cells (const whatif_grid *g);
 /* One a device and batch, devices first. */
 bool whatif_carry (call *c, const trace *t, const whatif_grid *g, whatif_case **out) MUST_CHECK;
+/* The same on one card with the batch as it is, without the bytes. */
+bool whatif_carry_to (call *c, const trace *t, const device *to, whatif_case *out) MUST_CHECK;
 /* n_budgets rows. */
 bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_options *o,
                   int32_t cell, whatif_row *rows, error *err) MUST_CHECK;
