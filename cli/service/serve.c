@@ -21,7 +21,9 @@
 #include "base/sandbox.h"
 #include "base/units.h"
 #include "cli/call/call.h"
+#include "cli/inputs/beside.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/hosts.h"
 
 #ifdef HAVE_SERVER
 #include "server/http/accept.h"
@@ -181,6 +183,28 @@ static const char *device_files (call *c, const char *const *names) {
   return out;
 }
 
+/* So are hosts. */
+static const char *host_files (call *c) {
+  int n;
+  json_writer w;
+  bytes text = { 0 };
+  const char *const *names = data_names (c, "hosts", &n), *out = NULL;
+  json_begin (&w, 0);
+  json_open_array (&w);
+  for (int i = 0; names && i < n; i++) {
+    gpu_host h;
+    error before = c->err;
+    if (host_named (c, names[i], &h))
+      host_write (&w, &h);
+    c->err = before;
+  }
+  json_close_array (&w);
+  if (json_finish (&w, &text, &c->err))
+    out = arena_string (c->arena, text.data, &c->err);
+  bytes_free (&text);
+  return out;
+}
+
 /* Root's workers are somebody without rights of their own. */
 static bool read_worker_user (call *c, service_options *o) {
   const char *name = call_text (c, "worker-user");
@@ -203,7 +227,8 @@ static bool read_options_of (call *c, service_options *o) {
   o->program = "/proc/self/exe"; /* the same, though another version has taken its place */
   o->store = store ? store : "sqlite";
   o->datadir = getenv ("FERRY_DATADIR");
-  if (!(o->devices = known_devices (c)) || !(o->device_files = device_files (c, o->devices)))
+  if (!(o->devices = known_devices (c)) || !(o->device_files = device_files (c, o->devices)) ||
+      !(o->host_files = host_files (c)))
     return false;
   o->tokens = call_text (c, "tokens");
   o->inventory = call_text (c, "inventory");

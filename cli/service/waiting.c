@@ -17,6 +17,7 @@
 #include "base/passing.h"
 #include "base/sandbox.h"
 #include "base/units.h"
+#include "cli/inputs/beside.h"
 #include "cli/inputs/devices.h"
 #include "server/work/spare.h"
 
@@ -88,6 +89,7 @@ static bool enter_sandbox (call *c) {
   add_read (&r, "/proc/self");
   add_read (&r, "/sys/devices/system/cpu");
   add_read (&r, device_folder (c));
+  add_read (&r, data_folder (c, "hosts"));
   dl_iterate_phdr (add_library, &r);
   add_links (c, &r);
   return sandbox_enter (r.at, &c->err);

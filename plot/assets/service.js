@@ -35,7 +35,7 @@ function followed(it, signal, hooks = {}) {
 
 // A job to its end. Nobody waits for the job of an older question, so it is stopped.
 async function job(kind, request, signal, hooks = {}, again = true) {
-  const headers = { "Content-Type": "application/json", "Prefer": "wait=1" };
+  const headers = { "Content-Type": "application/json", "Prefer": `wait=${hooks.wait ?? 1}` };
   let it = await ask("POST", `/v1/${kind}`, JSON.stringify(request), headers);
   if (signal.aborted && goesOn(it)) await ask("DELETE", it.links.self);
   signal.throwIfAborted();

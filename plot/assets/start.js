@@ -11,10 +11,11 @@ const RECIPES = [
 ];
 // A plan within a second or so: no cuts, no other order, a short search.
 const QUICK = { sections: "off", order: "as-is", limit_ticks: 1000 };
+const HEAD_START_MS = 1500; // that it has before the other parts share the processors with it
 const LEAST_RATE = 1e9;
 
-const state = { trace: "", b: "70%", device: "", link: "", for: "replay", allow: "rso", effort: "normal", tab: "timeline", with: "" };
-const known = { traces: [], devices: [], files: new Map(), info: null, needs: 0, current: new AbortController(), shown: null, jobs: {} };
+const state = { trace: "", b: "70%", device: "", link: "", for: "replay", allow: "rso", effort: "normal", tab: "timeline", with: "", host: "" };
+const known = { traces: [], devices: [], hosts: [], files: new Map(), info: null, needs: 0, current: new AbortController(), ofTab: new AbortController(), shown: null, jobs: {} };
 let showTab = () => {}, pending = 0;
 
 // ---- the question ----
@@ -154,9 +155,11 @@ const partHooks = id => ({
 
 const placeText = n => n < 0 ? "Searching." : n <= 1 ? "Next in the queue." : `${ordinal(n)} in the queue.`;
 
-async function plan(signal) {
-  const request = { trace: state.trace, ...budget(), ...withDevice(), ...executor(), ...allowed() };
-  const quick = job("schedules", { ...request, ...QUICK }, signal, { place: n => say(placeText(n)), found: noteIncumbent });
+const planRequest = () => ({ trace: state.trace, ...budget(), ...withDevice(), ...executor(), ...allowed() });
+const quickPlan = signal => job("schedules", { ...planRequest(), ...QUICK, gap_ppm: 50000 }, signal, { wait: 2, place: n => say(placeText(n)), found: noteIncumbent });
+
+async function plan(signal, quick) {
+  const request = planRequest();
   const whole = job("schedules", { ...request, ...searched() }, signal, {
     place: n => { if (known.shown) say(n < 0 ? "A quick plan is shown; a better one is sought." : `A quick plan is shown; the search is ${n <= 1 ? "next" : ordinal(n)} in the queue.`); },
     found: (step, bound) => {
@@ -176,6 +179,9 @@ async function curvePart(signal) {
   show(await job("curves", { ...request, points: 9, limit_ticks: 20000 }, signal), "band: what is not known");
 }
 
+// The budget, as what-if takes it.
+const memoryAsked = () => [state.b.endsWith("%") ? `${+percentOf().toFixed(4)}%` : Math.round(Number(state.b))];
+
 const tabParts = {
   timeline: async () => {},
   policies: async signal => {
@@ -187,10 +193,22 @@ const tabParts = {
   },
   cards: async signal => {
     waiting("cards", "The same step on other cards", "The step is planned on every card…");
-    const memory = state.b.endsWith("%") ? `${+percentOf().toFixed(4)}%` : Math.round(Number(state.b));
-    const it = await job("what-if", { trace: state.trace, memory: [memory], devices: known.devices.slice(0, 32), ...executor(), limit_ticks: 2000, swap_only: true }, signal, partHooks("cards-state"));
+    const it = await job("what-if", { trace: state.trace, memory: memoryAsked(), devices: known.devices.slice(0, 32), ...executor(), limit_ticks: 2000, swap_only: true }, signal, partHooks("cards-state"));
     known.jobs["what-if"] = it;
     showCards(it.result, cardName(), name => { state.device = name; state.link = ""; showTab("timeline"); changed(); });
+    listDownloads();
+  },
+  ranks: async signal => {
+    const host = known.hosts.find(h => h.name === state.host) ?? known.hosts.find(h => h.device === cardName()) ?? [...known.hosts].sort((a, b) => b.cards - a.cards)[0];
+    if (!host) { waiting("ranks", "Ranks on one host", "This server knows no hosts."); return; }
+    const select = make("select", { id: "host", onchange: e => { state.host = e.target.value; remember(); askTab(); } }, ...known.hosts.map(h => new Option(h.name, h.name, false, h === host)));
+    at("ranks").replaceChildren(tabHead("Equal ranks on one host", "One on each card, at the same budget, planned together for the links that they share."),
+      make("p", {}, make("label", { for: "host" }, "Host "), select), make("p", { class: "note" }, hostText(host)),
+      make("div", { id: "ranks-answer" }, make("p", { class: "empty", id: "ranks-state", role: "status" }, "Ranks are planned together…")));
+    const ranks = [...new Set([1, 2, 4, 8, host.cards].filter(n => n <= host.cards))].sort((a, b) => a - b);
+    const it = await job("what-if", { trace: state.trace, memory: memoryAsked(), host: host.name, ranks, ...executor(), ...allowed(), limit_ticks: 2000 }, signal, partHooks("ranks-state"));
+    known.jobs.ranks = it;
+    showRanks(it.result, at("ranks-answer"));
     listDownloads();
   },
   jobs: async signal => {
@@ -207,9 +225,14 @@ const tabParts = {
   },
 };
 
+// Whoever looks at another tab, or asks another question there, waits for the former no more.
 async function askTab() {
-  const { signal } = known.current, name = state.tab;
-  try { await tabParts[name](signal); } catch (e) { if (!signal.aborted) waiting(name, at(`tab-${name}`).textContent, e.message); }
+  const focused = document.activeElement?.id;
+  known.ofTab.abort();
+  known.ofTab = new AbortController();
+  const signal = AbortSignal.any([known.current.signal, known.ofTab.signal]), name = state.tab, part = tabParts[name](signal);
+  if (focused === "host" || focused === "with") at(focused)?.focus();
+  try { await part; } catch (e) { if (!signal.aborted) waiting(name, at(`tab-${name}`).textContent, e.message); }
 }
 
 async function answer() {
@@ -222,8 +245,12 @@ async function answer() {
   listDownloads();
   say("Asking.");
   const wrong = [];
-  const part = f => f(signal).catch(e => { if (!signal.aborted) wrong.push(e.message); });
-  await Promise.all([part(plan), part(curvePart), askTab()]);
+  const part = (f, ...more) => f(signal, ...more).catch(e => { if (!signal.aborted) wrong.push(e.message); });
+  const quick = quickPlan(signal);
+  await Promise.race([quick.catch(() => {}), new Promise(r => setTimeout(r, HEAD_START_MS))]);
+  if (signal.aborted) return;
+  askTab();
+  await Promise.all([part(plan, quick), part(curvePart)]);
   if (signal.aborted) return;
   if (wrong.length && !known.shown) { clearAnswer(wrong[0]); showTimeline(null); at("timeline-empty").textContent = "There is no step to show."; }
   const proof = known.shown?.certificate;
@@ -253,6 +280,7 @@ function listDownloads() {
   if (known.jobs.curves) out.push(fileLink("Curve as CSV", `${known.jobs.curves.links.result}?format=csv`, `${name}.curve.csv`));
   if (known.jobs.comparisons) out.push(fileLink("Policies as CSV", `${known.jobs.comparisons.links.result}?format=csv`, `${name}.policies.csv`));
   if (known.jobs["what-if"]) out.push(fileLink("Cards as CSV", `${known.jobs["what-if"].links.result}?format=csv`, `${name}.cards.csv`));
+  if (known.jobs.ranks) out.push(fileLink("Ranks as CSV", `${known.jobs.ranks.links.result}?format=csv`, `${name}.ranks.csv`));
   if (state.trace) out.push(fileLink("The step itself", `/v1/traces/${state.trace}/content`, `${name}.json`));
   if (state.link && cardName()) out.push(make("li", {}, make("button", { type: "button", class: "link", onclick: () => keep(`${cardName()}-${state.link}GBs.json`, JSON.stringify(deviceOf())) }, "Card with this link")));
   list.replaceChildren(...out);
@@ -285,7 +313,7 @@ async function listTraces() {
 }
 
 async function open(t) {
-  if (state.trace !== t.trace) Object.assign(state, { device: "", link: "", with: "" });
+  if (state.trace !== t.trace) Object.assign(state, { device: "", link: "", with: "", host: "" });
   state.trace = t.trace;
   known.info = t.info;
   known.needs = t.info.peak_bytes;
@@ -387,6 +415,7 @@ async function startService() {
   showTab = wireTabs(name => { state.tab = name; remember(); if (known.info) askTab(); });
   const told = await ask("GET", "/v1/devices");
   known.devices = told.devices;
+  known.hosts = told.hosts ?? [];
   known.files = new Map((told.files ?? []).map(d => [d.name, d]));
   at("device").replaceChildren(new Option("", ""), ...told.devices.map(d => new Option(d, d)));
   if (!state.trace) { showFirst(); return; }

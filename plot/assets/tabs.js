@@ -38,6 +38,21 @@ function showCards(json, own, choose) {
         : ["does not fit", "", timeText(r.baseline_ns), rateText(r.link_bytes_per_s), bytesText(r.budget_bytes), ""])] }))));
 }
 
+// What cards of a host share, in words.
+function hostText(h) {
+  const groups = h.groups.length ? h.groups.map(g => `${g.cards.length} cards of ${g.name}: ${rateText(g.d2h_bytes_per_s)} out or ${rateText(g.h2d_bytes_per_s)} in`) : ["each card has a link of its own"];
+  return `${h.cards} × ${h.device}; ${[...new Set(groups.map(t => t.replace(/(cpu|switch) \d+/, "a $1")))].join("; ")}; ${bytesText(h.pinned_bytes)} to pin.`;
+}
+
+function showRanks(json, into) {
+  const most = Math.max(0.1, ...json.rows.filter(r => !r.why).map(r => Math.max(r.step_ns, r.alone_step_ns) / json.baseline_ns - 1));
+  into.replaceChildren(tableOf("ranks", [["ranks", true], ["step"], ["slower"], ["by the plan for one card"], ["no plans are below"], ["planned", true], ["pinned, all ranks"]], json.rows.map(r => ({
+    out: r.why, cells: [countText(r.ranks, "rank", "ranks"), ...(r.why ? ["no plan", "", "", "", r.why, ""]
+      : [timeText(r.step_ns), slowCell(r.step_ns, json.baseline_ns, most), slowCell(r.alone_step_ns, json.baseline_ns, most), timeText(r.lower_bound_ns), wayWords[r.way] ?? r.way, bytesText(r.pinned_bytes)])] }))),
+    make("p", { class: "note below" }, `${timeText(json.baseline_ns)} without a limit, on ${json.device}: ${json.assumed}.`));
+}
+const wayWords = { "alone": "as for one card alone", "one way": "for links that all use one way", "both ways": "for links that all use both ways", "between": "between alone and both ways", "by turns": "two plans, by turns" };
+
 function showPack(json, exit) {
   const words = exit === 0 ? "All have a place." : exit === 4 ? "No place for all was found before the limit." : "Not all have a place.";
   at("pack-answer").replaceChildren(make("p", {}, make("strong", {}, words)), tableOf("jobs", [["job", true], ["memory"], ["step"], ["slower"], ["why", true]], json.jobs.map(j => ({

@@ -15,7 +15,7 @@ typedef struct looking {
   const json *root;             /* of the canonical request */
   const char *own[MOST_FAULTS]; /* the cards of its traces; NULL: none is known */
   int64_t peak_bytes;           /* of the first trace */
-  json_document *known;         /* all cards; or NULL */
+  json_document *known, *hosts; /* all of them; or NULL */
 } looking;
 
 static void add (looking *l, const char *pointer, const char *detail) {
@@ -32,20 +32,29 @@ static bool read_card (looking *l, const json *j, device *out) {
   return device_read (j, &strict, l->q->arena, out, &ignored);
 }
 
-/* A card by its name. */
-static bool find_card (looking *l, const char *name, device *out) {
-  const char *all = l->s->options.device_files;
+/* The file of that name in an array of files. */
+static bool find_file (looking *l, json_document **known, const char *all, const char *name,
+                       json *out) {
   error ignored = { 0 };
-  if (!l->known && all)
-    l->known = json_open (all, (int64_t)strlen (all), &ignored);
-  json list = l->known ? json_root (l->known) : (json){ 0 };
+  if (!*known && all)
+    *known = json_open (all, (int64_t)strlen (all), &ignored);
+  json list = *known ? json_root (*known) : (json){ 0 };
   for (size_t i = 0; i < json_count (&list); i++) {
     json e = json_element (&list, i), n = json_member (&e, "name");
     const char *its = request_text (l->q, &n);
-    if (its && strcmp (its, name) == 0)
-      return read_card (l, &e, out);
+    if (its && strcmp (its, name) == 0) {
+      *out = (json){ .value = e.value };
+      return true;
+    }
   }
   return false;
+}
+
+/* A card by its name. */
+static bool find_card (looking *l, const char *name, device *out) {
+  json found;
+  return find_file (l, &l->known, l->s->options.device_files, name, &found) &&
+         read_card (l, &found, out);
 }
 
 /* The card that the job is for: as it is asked for, or the trace's own. */
@@ -118,7 +127,34 @@ static void check_pack (looking *l) {
   }
 }
 
+/* A host, and no more ranks than it has cards. */
+static void check_host (looking *l, const json *host) {
+  const char *name = request_text (l->q, host);
+  int64_t cards = 0, ranks = 0;
+  error wrong = { 0 };
+  json found, list = json_member (l->root, "ranks");
+  if (!name || !find_file (l, &l->hosts, l->s->options.host_files, name, &found)) {
+    add (l, "host", "there is no such host; `ferry hosts` lists them");
+    return;
+  }
+  json has = json_member (&found, "cards");
+  for (size_t i = 0; json_get_int (&has, 1, MOST_INT, &cards, &wrong) && i < json_count (&list);
+       i++) {
+    json e = json_element (&list, i);
+    if (!json_get_int (&e, 1, MOST_INT, &ranks, &wrong) || ranks > cards) {
+      error_set (&wrong, ERR_input, "%s has %lld cards", name, (long long)cards);
+      add (l, "ranks", wrong.text);
+      return;
+    }
+  }
+}
+
 static void check_grid (looking *l) {
+  json host = json_member (l->root, "host");
+  if (!json_is_absent (&host)) {
+    check_host (l, &host);
+    return;
+  }
   json list = json_member (l->root, "devices"), from = json_member (l->root, "from");
   if (!json_count (&list) && json_is_absent (&from) && !l->own[0])
     add (l, "devices", "the trace does not say which device it was made for: name one");
@@ -155,4 +191,5 @@ void cards_check (service *s, request *q, const job_kind *k, asked *a, const cha
     check_one (&l);
   json_close (d);
   json_close (l.known);
+  json_close (l.hosts);
 }

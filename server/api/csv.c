@@ -20,6 +20,7 @@ static const struct {
     "device batch budget_bytes link_bytes_per_s answer floor_bytes needs_bytes baseline_ns"
     " lower_bound_ns gap predicted.step_ns predicted.host_peak_bytes predicted.d2h_bytes"
     " predicted.h2d_bytes" },
+  { "ranks", "rows", "ranks budget_bytes step_ns alone_step_ns lower_bound_ns pinned_bytes way" },
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -110,10 +111,11 @@ static bool put_row (const json *root, const json *row, const char *columns, are
 }
 
 bool csv_write (const char *kind, const bytes *result, bytes *out, error *err) {
-  int it = table_of (kind);
   arena *a = arena_new (0);
   json_document *d = a ? json_open (result->data, result->size, err) : NULL;
   json root = d ? json_root (d) : (json){ 0 };
+  json host = json_member (&root, "host");
+  int it = table_of (json_is_absent (&host) ? kind : "ranks");
   json rows = d ? json_member (&root, tables[it].array) : (json){ 0 };
   bool ok = d && put_row (&root, NULL, tables[it].columns, a, out, err);
   for (size_t i = 0; ok && i < json_count (&rows); i++) {

@@ -63,6 +63,8 @@ void api_devices (service *s, request *q, reply *p) {
   json_close_array (&w);
   if (s->options.device_files)
     json_add_raw (&w, "files", s->options.device_files);
+  if (s->options.host_files)
+    json_add_raw (&w, "hosts", s->options.host_files);
   json_close_object (&w);
   reply_json (p, 200, &w);
 }

@@ -373,6 +373,19 @@ static void check_policy (const json *root, asked *out) {
       check_pair (root, "policy", ours[i], out);
 }
 
+/* A host with several cards decides on card and links, and on how much may be pinned. */
+static void check_ranks (const json *root, asked *out) {
+  static const char *const others[] = { "batches", "devices", "host_bytes", "links_bytes_per_s" };
+  error wrong = { 0 };
+  json ranks = json_member (root, "ranks"), host = json_member (root, "host");
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    check_pair (root, "host", others[i], out);
+  if (!json_is_absent (&ranks) && json_is_absent (&host)) {
+    json_error (&ranks, &wrong, "needs a host");
+    add_fault (out, &wrong);
+  }
+}
+
 /* Effort is a limit of ticks, times are scaled in one way, and swaps alone are one choice of what a
    plan may do. */
 static void check_pairs (const json *root, asked *out) {
@@ -389,6 +402,7 @@ static void check_pairs (const json *root, asked *out) {
   if (json_get_bool (&swaps, &alone, &ignored) && alone)
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
       check_pair (root, "swap_only", choices[i], out);
+  check_ranks (root, out);
   check_executor (root, out);
   check_policy (root, out);
 }

@@ -27,8 +27,8 @@ static int64_t effort_s (const json *root) {
 
 /* Plans that one job makes: a point of a curve, a cell of a grid, a row of a table. */
 static int64_t plans_of (const json *root) {
-  static const char *const lists[] = { "batches",           "budgets", "devices", "jobs",
-                                       "links_bytes_per_s", "memory",  "policies" };
+  static const char *const lists[] = { "batches",           "budgets", "devices",  "jobs",
+                                       "links_bytes_per_s", "memory",  "policies", "ranks" };
   int64_t n = asked_int (root, "points", 1);
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
     json j = json_member (root, lists[i]);

@@ -47,6 +47,7 @@ typedef enum member_type {
   TYPE_SIZES,    /* a list of bytes, or of texts such as "50%" */
   TYPE_RATES,    /* a list of bytes a second */
   TYPE_TIMES,    /* a list of factors */
+  TYPE_COUNTS,   /* a list of numbers */
   TYPE_TRACE,    /* the id of one */
   TYPE_NETWORK,  /* a name of the zoo */
   TYPE_JOBS,     /* names with ids of traces */

@@ -23,6 +23,7 @@ typedef struct service_options {
   const char *tokens;         /* a file, or NULL */
   const char *const *devices; /* the names of the cards that workers know, or NULL */
   const char *device_files;   /* those cards as a JSON array, or NULL */
+  const char *host_files;     /* hosts with several cards, as a JSON array, or NULL */
   const char *inventory;      /* GPU memory of nodes, a JSON file, or NULL */
   int workers;
   unsigned worker_user, worker_group; /* of root's workers; 0: they are the daemon's */

@@ -113,6 +113,8 @@ def _ ():
       ("what-if", {"trace": trace, "memory": ["75%"], "batches": [1, 2], "limit_ticks": 1}, "whatif a.json --budget 75% --batch x1,x2 --limit 1"),
       ("what-if", {"trace": trace, "memory": ["75%"], "devices": ["h200"], "scale_ppm": 125000, "limit_ticks": 1},
        "whatif a.json --budget 75% --device h200 --scale 12.5% --limit 1"),
+      ("what-if", {"trace": trace, "memory": ["75%"], "host": "workstation-2x5090", "ranks": [1, 2], "limit_ticks": 1},
+       "whatif a.json --budget 75% --host workstation-2x5090 --ranks 1,2 --limit 1"),
       ("comparisons", {"trace": trace, "budget_bytes": budget, "policies": ["lru", "ferry"], "limit_ticks": 1000},
        f"compare a.json --budget {budget}B --policies lru,ferry --limit 1000"),
       ("packs", {"jobs": [{"name": "b", "trace": other}, {"name": "a", "trace": trace}], "points": 3, "limit_ticks": 1000, "sections": "off"},
@@ -149,12 +151,13 @@ def _ ():
   job = s.job ("schedules", {**asked, "device": device, "limit_ticks": 1000})
   assert job["state"] == "done" and job["result"]["fits"]
 
-@claim ("the devices that a request may name are those of the command")
+@claim ("devices and hosts that a request may name are those of the commands")
 def _ ():
   told = s.ask ("GET", "/v1/devices").json ()
   names = told["devices"]
   assert [d["name"] for d in told["files"]] == names and all (d["format"] == "ferry-device/1" for d in told["files"]), told["files"]
   assert names == [d["name"] for d in json.loads (ferry ("devices", "--json").stdout)] and "v100" in names, names
+  assert told["hosts"] == json.loads (ferry ("hosts", "--json").stdout) and any (h["name"] == "hgx-h100" for h in told["hosts"]), told["hosts"]
 
 @claim ("an upload may name a network of the zoo, and is then the trace of that command")
 def _ ():
@@ -187,7 +190,8 @@ def _ ():
       *(("max-batch", {**batch, m: most + 1}, ["/" + m]) for m, most in (("classes", 1 << 24), ("depth_divisor", 1 << 24), ("fine", 1 << 20), ("most", 1 << 20))),
       ("comparisons", {**solve, "policies": ["lru", "nobody"]}, ["/policies/1"]),
       ("what-if", {**cells, "from": "v100", "scale_ppm": 500000}, ["/scale_ppm"]), ("what-if", {**cells, "scale_ppm": 999}, ["/scale_ppm"]),
-      ("what-if", {**cells, "devices": ["v100", "nothing"]}, ["/devices/1"]), ("what-if", {**cells, "batches": [65537]}, ["/batches/0"]),
+      ("what-if", {**cells, "host": "nothing"}, ["/host"]), ("what-if", {**cells, "host": "hgx-h100", "ranks": [8, 9]}, ["/ranks"]), ("what-if", {**cells, "ranks": [2]}, ["/ranks"]),
+      ("what-if", {**cells, "host": "hgx-h100", "devices": ["v100"], "host_bytes": 1 << 30}, ["/devices", "/host_bytes"]), ("what-if", {**cells, "devices": ["v100", "nothing"]}, ["/devices/1"]), ("what-if", {**cells, "batches": [65537]}, ["/batches/0"]),
       *(("what-if", {**cells, "memory": ["50%", m]}, ["/memory/1"]) for m in ("1.2.3%", "...%", "%", ".5%", "5.%", "0%", "0.0%", "12345%", "5%5", "5")),
       ("curves", {"trace": trace, "for": "run", "sections": "auto"}, ["/sections"]),
       ("curves", {**solve, "points": 1}, ["/points"]), ("curves", {**solve, "points": 513}, ["/points"]),

@@ -30,7 +30,7 @@ def member (type, least, most, words):
     "TYPE_PAIRS": lambda: {"type": "string", "pattern": "^[A-Za-z0-9._=,%-]{1,200}$"},
     "TYPE_DEVICE": lambda: {"oneOf": [NAME, {"type": "object", "description": "a device as in docs/formats.md"}]},
     "TYPE_SIZES": lambda: a_list ({"oneOf": [integer (least, most), {"type": "string", "pattern": "^[0-9]{1,4}([.][0-9]{1,4})?%$"}]}),
-    "TYPE_RATES": lambda: a_list (integer (least, most)), "TYPE_TIMES": lambda: a_list (integer (least, most)),
+    "TYPE_RATES": lambda: a_list (integer (least, most)), "TYPE_TIMES": lambda: a_list (integer (least, most)), "TYPE_COUNTS": lambda: a_list (integer (least, most)),
     "TYPE_TRACE": lambda: DIGEST,
     "TYPE_JOBS": lambda: {"type": "array", "minItems": 1, "maxItems": 10, "items": {
       "type": "object", "additionalProperties": False, "required": ["name", "trace"], "properties": {"name": NAME, "trace": DIGEST}}},
@@ -146,7 +146,8 @@ TRACE = an_object ({
     "device": said ({"type": ["string", "null"]}, "the name of the card that its times are of"), "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "plannable": BOOL, "confidence": {"type": ["string", "null"]}, "doubt": TEXT, "digest": TEXT, "trace": DIGEST}, optional=("device", "doubt"))})
 REPLIES = {
   "valid": an_object ({"id": said (DIGEST, "of the job that the request would be"), "valid": {"const": True}}, says="of a request with validate_only"),
-  "devices": an_object ({"devices": {"type": "array", "items": NAME}, "files": said ({"type": "array", "items": {"type": "object"}}, "the same as devices of docs/formats.md")}, optional=("files",)), "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,
+  "devices": an_object ({"devices": {"type": "array", "items": NAME}, "files": said ({"type": "array", "items": {"type": "object"}}, "the same as devices of docs/formats.md"),
+    "hosts": said ({"type": "array", "items": {"type": "object"}}, "whose names host may be, as files of docs/hosts.md")}, optional=("files", "hosts")), "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,
   "traces": an_object ({"traces": {"type": "array", "items": {"$ref": "#/components/schemas/trace"}}}, says="the header Link has the next page"),
   "jobs": an_object ({"jobs": {"type": "array", "items": {"$ref": "#/components/schemas/job"}}}, says="the header Link has the next page"),
   "advice": an_object ({

@@ -32,7 +32,7 @@ const job = async (kind, test) => (await jobs (kind, test))[0];
 const exact = (page, id) => page.$eval (id, e => e.title.match (/\d+/g).map (Number));
 const painted = (page, id) => page.$eval (id, c => { const d = c.getContext ("2d").getImageData (0, 0, c.width, c.height).data, seen = new Set (); for (let i = 0; i < d.length; i += 4 * 97) if (d[i + 3]) seen.add (d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size; });
 const clean = async (what, page) => { const found = await page.evaluate (looks); claim (`${what}: ${found.slice (0, 6).join ("; ")}`, found.length === 0); };
-const address = page => page.evaluate (() => new URLSearchParams (location.hash.slice (1)));
+const address = page => page.evaluate (() => location.hash);
 
 // ---- the first view ----
 const page = await opened (1440, "light");
@@ -163,6 +163,18 @@ await page.keyboard.press ("ArrowRight");
 await page.waitForSelector ("#cards tbody tr");
 claim ("every card has a row", (await page.$$ ("#cards tbody tr")).length === (await get ("/v1/devices")).devices.length);
 await clean ("cards", page);
+await page.keyboard.press ("ArrowRight");
+await page.waitForSelector ("#ranks tbody tr");
+const told = (await get ("/v1/devices")).hosts, hostNow = told.find (h => h.name === "workstation-2x5090");
+claim ("hosts can be chosen", (await page.$$ ("#host option")).length === told.length);
+await page.focus ("#host");
+await page.selectOption ("#host", hostNow.name);
+await page.waitForFunction (() => document.querySelectorAll ("#ranks tbody tr").length === 2);
+const ranked = (await job ("what-if", j => j.request.host === hostNow.name)).result.rows;
+claim ("ranks of a host are planned together, beside the plan for one card", (await page.textContent ("#ranks tbody tr:last-child")).startsWith ("2 ranks") && ranked.every (r => r.step_ns <= r.alone_step_ns));
+claim ("who chose a host by keyboard can go on", await page.evaluate (() => document.activeElement.id) === "host");
+claim ("the host is in the address", (await address (page)).includes ("host=workstation-2x5090"));
+await clean ("ranks", page);
 await page.click ("#tab-jobs");
 await page.waitForSelector ("#with");
 await page.selectOption ("#with", trace);
