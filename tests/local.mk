@@ -324,6 +324,7 @@ scripts_under_test = \
   tests/walk.sh \
   tests/ranks.sh \
   tests/streams.sh \
+  tests/import_streams.sh \
   tests/run_remade.sh \
   tests/run_together.sh \
   tests/gpu_where.sh \
@@ -333,6 +334,7 @@ EXTRA_DIST += \
   $(long_under_test) \
   $(rules_under_test) \
   $(scripts_under_test) \
+  tests/import_streams.py \
   tests/made_step.awk \
   tests/second/ranks.py \
   tests/torch/budgets.py \

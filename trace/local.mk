@@ -79,6 +79,7 @@ libcore_a_SOURCES += \
   trace/import/et/with_kineto.c \
   trace/import/import.c \
   trace/import/import.h \
+  trace/import/kineto/beside.c \
   trace/import/kineto/choose.c \
   trace/import/kineto/kineto.c \
   trace/import/kineto/kineto.h \

@@ -20,6 +20,11 @@ static bool read_options_of (call *c, import_options *o) {
   if (reads && strcmp (reads, "all") != 0 && strcmp (reads, "likely") != 0)
     return error_set (&c->err, ERR_usage, "--reads: `%s` is neither all nor likely", reads);
   o->likely = reads && strcmp (reads, "likely") == 0;
+  static const char *const streams[] = { "compute", "all", NULL };
+  int all = 0;
+  if (!call_word (c, "streams", streams, &all))
+    return false;
+  o->streams = all;
   o->device = (int32_t)device;
   o->limit_bytes = limit;
   return true;
@@ -84,6 +89,9 @@ static const cli_option options[] = {
   { 0, "reads", "all|likely",
     "which ops count as readers of a tensor in a Kineto file: all that may read it, or only "
     "the likely ones, which plans more and may be wrong; default: all" },
+  { 0, "streams", "compute|all",
+    "which streams of a Kineto file become ops: the one that most forward kernels run on, or all, "
+    "side by side; default: compute" },
   { 0,
     "limit",
     "SIZE",

@@ -17,6 +17,12 @@ void launches_sort (launched *rows, int32_t n) {
     qsort (rows, (size_t)n, sizeof *rows, by_launch);
 }
 
+void launches_soonest (launched *rows, int32_t n) {
+  for (int32_t i = n - 2; i >= 0; i--)
+    if (rows[i].thread == rows[i + 1].thread && rows[i + 1].run < rows[i].run)
+      rows[i].run = rows[i + 1].run;
+}
+
 int32_t launches_first (const launched *rows, int32_t n, int32_t thread, int64_t at_ns) {
   int32_t low = 0, high = n;
   while (low < high) {

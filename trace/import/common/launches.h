@@ -12,6 +12,9 @@ typedef struct launched {
 } launched;
 
 void launches_sort (launched *rows, int32_t n); /* by thread, then time, then run */
+/* Each row names the first run of those that its thread launches from then on: runs of several
+   streams do not begin in the order of their launches. */
+void launches_soonest (launched *rows, int32_t n);
 /* The first row at or behind (thread, at_ns); n where there is none. */
 int32_t launches_first (const launched *rows, int32_t n, int32_t thread, int64_t at_ns);
 

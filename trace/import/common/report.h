@@ -24,6 +24,7 @@ typedef struct import_options {
   int64_t limit_bytes; /* of each decoded text; 0: 4 GiB */
   bool likely;         /* reads that a Kineto file does not show: only those that are likely */
   import_marks marks;
+  bool streams; /* ops of all streams that a Kineto file shows, not those of compute alone */
 } import_options;
 
 #define IMPORT_DEFAULTS ((import_options){ .step = -1, .device = -1 })

@@ -54,6 +54,10 @@ static bool prepare (placing *p) {
   }
   launches_sort (p->by_thread, n);
   launches_sort (p->by_time, n);
+  if (j->it.all) {
+    launches_soonest (p->by_thread, n);
+    launches_soonest (p->by_time, n);
+  }
   for (int32_t i = 0; i < j->it.n_sides; i++) {
     const kineto_side *side = &j->it.sides[i];
     if (side->owner == NONE)
@@ -340,6 +344,7 @@ static bool make_trace (joiner *j, trace **out) {
       return false;
     int32_t index = build_op (b, op_name, kineto_phase (&j->k, r->owner), r->ns);
     build_op_at (b, index)->gap_ns = r->gap_ns;
+    kineto_put_stream (&j->it, i, build_op_at (b, index), b);
     et_put_uses (&p.uses, &at, i, tensor_of, b);
   }
   const char *doubt = kineto_lacks_launches (job, &j->k, j->it.device);

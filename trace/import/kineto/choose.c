@@ -309,10 +309,11 @@ static bool choose_device (import_job *job, const kineto *k, kineto_iteration *i
                       "is held. Record a step with torch.profiler, or write what it does as text "
                       "(docs/record.md)");
   if (n == 0)
-    return error_set (job->err, ERR_infeasible,
-                      "no GPU events (CPU-only profile?): profile with "
-                      "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], or record the step "
-                      "for a card that is not there with ferry_torch.record (docs/pytorch.md)");
+    return error_set (
+        job->err, ERR_infeasible,
+        "no GPU events (CPU-only profile?): profile with "
+        "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], or record the step "
+        "for a card that is not there with ferry_torch.record (docs/pytorch.md)");
   const tally *best = &rows[0];
   for (int i = 0; i < n; i++)
     if (job->options.device >= 0 ? rows[i].key == job->options.device
@@ -371,6 +372,6 @@ static bool choose_stream (import_job *job, const kineto *k, kineto_iteration *i
 }
 
 bool kineto_choose (import_job *job, const kineto *k, kineto_iteration *out) {
-  *out = (kineto_iteration){ 0 };
+  *out = (kineto_iteration){ .all = job->options.streams };
   return choose_device (job, k, out) && choose_window (job, k, out) && choose_stream (job, k, out);
 }

@@ -124,6 +124,10 @@ typedef struct kineto_run {
   int32_t name;
   int32_t thread; /* of the first launch, or NONE */
   int32_t part;   /* which run of its owner this is, from 0 */
+  /* With several streams: */
+  int64_t begin_ns, end_ns; /* as its kernels were seen, whatever else ran on its stream */
+  int32_t stream, place;    /* its number, 0 is compute; the how-manieth of all runs as found */
+  bool launched;            /* the launches of all its kernels are known */
 } kineto_run;
 
 typedef struct kineto_side {
@@ -144,14 +148,44 @@ typedef struct kineto_iteration {
   int32_t n_runs;
   kineto_side *sides; /* work on other streams, in order of start */
   int32_t n_sides;
-  int64_t first_ns, span_ns; /* of the compute stream */
-  int64_t overlap_ns;        /* cut from kernels that began before the one before had ended */
+  int64_t first_ns, span_ns;     /* of the compute stream, or of all */
+  bool all;                      /* runs are of all streams, and there are no sides */
+  int64_t streams[MOST_STREAMS]; /* if so: as the file names them, by number */
+  int32_t n_streams;
+  int32_t *after_first, *after; /* per run those of other streams that it waits for, and an end */
+  int64_t overlap_ns;           /* cut from kernels that began before the one before had ended */
   int64_t unlaunched, unowned;
   int64_t unlaunched_ns;
   int64_t before, before_ns; /* left out: launched before the profile began */
   int64_t aside_ns;          /* on other streams */
   int64_t busy_ns;           /* on the compute stream, overlaps counted once */
 } kineto_iteration;
+
+/* ---- several streams ---- */
+
+/* The start or the end of an event; `other`: the next moment of another stream, in order of time.
+ */
+typedef struct kineto_moment {
+  int64_t at_ns;
+  int32_t stream, other;
+} kineto_moment;
+
+typedef struct kineto_moments {
+  kineto_moment *starts, *ends;
+  int32_t count;
+} kineto_moments;
+
+void kineto_sort_moments (kineto_moment *rows, int32_t n);
+/* Work of another stream begins or ends between the last event (its start, its end) and this. */
+bool kineto_is_cut (const kineto_moments *m, int32_t stream, const kineto_moment last[2],
+                    int64_t start_ns, int64_t end_ns);
+/* Compute first, then in order of their first events. */
+bool kineto_number_streams (import_job *job, const kineto *k, kineto_iteration *it) MUST_CHECK;
+int32_t kineto_stream_number (const kineto_iteration *it, int64_t stream);
+/* The runs of all streams as one list, in order of their starts, with waits and gaps. */
+bool kineto_list_streams (import_job *job, kineto_iteration *it) MUST_CHECK;
+/* The stream and the waits of a run, for the op that was begun last. */
+void kineto_put_stream (const kineto_iteration *it, int32_t run, op *o, trace_builder *b);
 
 /* Which iteration, device and stream; the report gets what was chosen. */
 bool kineto_choose (import_job *job, const kineto *k, kineto_iteration *out) MUST_CHECK;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "trace/import/common/calls.h"
+#include "trace/import/common/launches.h"
 #include "trace/import/kineto/kineto.h"
 #include "trace/import/kineto/numbers.h"
 
@@ -32,6 +33,7 @@ struct kineto_readers {
   int32_t *first_run;      /* per op: the first run that it or a call in it owns, or NONE */
   int32_t *last_run;       /* likewise */
   int32_t *next_backward;  /* per run: the first behind it that belongs to the backward pass */
+  launched *soonest;       /* of several streams: the first run of those launched from then on */
   int32_t *last_forward;   /* per run: the last run before it that belongs to the forward pass */
   kineto_numbers backward; /* ops */
 };
@@ -179,6 +181,10 @@ static bool add (import_job *job, reader **rows, int32_t *n, int64_t *room, read
    come in no order here, so each looks. */
 static int32_t run_behind (const kineto_readers *r, const kineto_op *o) {
   int32_t low = 0, high = r->it->n_runs;
+  if (r->soonest) {
+    int32_t at = launches_first (r->soonest, high, 0, o->start_ns);
+    return at < high ? r->soonest[at].run : high - 1;
+  }
   while (low < high) {
     int32_t middle = low + (high - low) / 2;
     if (r->it->runs[middle].last_launch_ns < o->start_ns)
@@ -238,6 +244,20 @@ static bool list_readers (import_job *job, kineto_readers *r) {
   return true;
 }
 
+static bool order_launches (import_job *job, kineto_readers *r) {
+  int32_t n = r->it->n_runs;
+  if (!r->it->all)
+    return true;
+  r->soonest = NEW (job->scratch, n, launched, job->err);
+  for (int32_t i = 0; r->soonest && i < n; i++)
+    r->soonest[i] = (launched){ r->it->runs[i].last_launch_ns, 0, i };
+  if (r->soonest) {
+    launches_sort (r->soonest, n);
+    launches_soonest (r->soonest, n);
+  }
+  return r->soonest;
+}
+
 static bool find_slack (import_job *job, kineto_readers *r, const kineto_blocks *blocks) {
   int64_t *inputs = NEW (job->scratch, r->n_sized, int64_t, job->err);
   int64_t *held = NEW (job->scratch, blocks->count, int64_t, job->err);
@@ -269,7 +289,8 @@ kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kine
     return NULL;
   find_runs (r);
   find_backward (r);
-  bool ok = number_backward (job, r) && list_readers (job, r) && find_slack (job, r, blocks);
+  bool ok = order_launches (job, r) && number_backward (job, r) && list_readers (job, r) &&
+            find_slack (job, r, blocks);
   return ok ? r : NULL;
 }
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The kernels of the chosen iteration on the compute stream, as ops. */
+/* The kernels of the chosen iteration on the compute stream, or on all, as ops. */
 #include <stdlib.h>
 
 #include "trace/import/kineto/kineto.h"
 
 typedef struct placed {
   int64_t start_ns, end_ns;
-  int32_t gpu;
+  int32_t gpu, stream;
 } placed;
 
 static int by_place (const void *a, const void *b) {
   const placed *x = a, *y = b;
+  if (x->stream != y->stream)
+    return x->stream - y->stream;
   if (x->start_ns != y->start_ns)
     return x->start_ns < y->start_ns ? -1 : 1;
   if (x->end_ns != y->end_ns)
@@ -31,7 +33,8 @@ static int64_t first_launched (const kineto *k, const kineto_iteration *it) {
   return first;
 }
 
-/* The events of the window's compute stream in order; those of other streams become sides. */
+/* The events of the window's compute stream in order; those of other streams become sides, or
+   follow stream by stream. */
 static placed *place (import_job *job, const kineto *k, kineto_iteration *it, int32_t *n) {
   int32_t count = 0;
   for (int32_t i = 0; i < k->n_gpu; i++)
@@ -47,11 +50,12 @@ static placed *place (import_job *job, const kineto *k, kineto_iteration *it, in
     const kineto_gpu *g = &k->gpu[i];
     if (g->device != it->device || !kineto_in_window (k, g, it->window))
       continue;
-    placed row = { g->start_ns, g->start_ns + g->ns, i };
+    placed row = { g->start_ns, g->start_ns + g->ns, i,
+                   it->all ? kineto_stream_number (it, g->stream) : 0 };
     if (g->launch == NONE && g->start_ns < first_ns && first_ns < INT64_MAX) {
       it->before++;
       it->before_ns += g->ns;
-    } else if (g->stream == it->stream)
+    } else if (it->all || g->stream == it->stream)
       rows[(*n)++] = row;
     else {
       others[it->n_sides++] = row;
@@ -68,12 +72,24 @@ static placed *place (import_job *job, const kineto *k, kineto_iteration *it, in
   return rows;
 }
 
-static void add_to_run (const kineto *k, kineto_iteration *it, const placed *p, int64_t *end_ns,
-                        int32_t *parts) {
+/* The event goes on with the last run, that of `before`: it has the same owner, and no work of
+   another stream lies between. */
+static bool goes_on (const kineto *k, const kineto_iteration *it, const kineto_moments *cuts,
+                     const placed *before, const placed *p) {
+  const kineto_run *last = it->n_runs ? &it->runs[it->n_runs - 1] : NULL;
+  int32_t owner = k->gpu[p->gpu].owner;
+  if (!last || owner == NONE || last->owner != owner || last->stream != p->stream)
+    return false;
+  kineto_moment ends[] = { { .at_ns = before->start_ns }, { .at_ns = before->end_ns } };
+  return !cuts || !kineto_is_cut (cuts, p->stream, ends, p->start_ns, p->end_ns);
+}
+
+static void add_to_run (const kineto *k, kineto_iteration *it, const placed *p, bool more,
+                        int64_t *end_ns, int32_t *parts) {
   const kineto_gpu *g = &k->gpu[p->gpu];
   kineto_run *last = it->n_runs ? &it->runs[it->n_runs - 1] : NULL;
   int64_t launch_ns = kineto_launched_at (k, g);
-  if (!last || g->owner == NONE || last->owner != g->owner) {
+  if (!more) {
     it->runs[it->n_runs] =
         (kineto_run){ .start_ns = p->start_ns > *end_ns ? p->start_ns : *end_ns,
                       .owner = g->owner,
@@ -81,7 +97,11 @@ static void add_to_run (const kineto *k, kineto_iteration *it, const placed *p, 
                       .thread = g->launch != NONE ? k->launches[g->launch].thread : NONE,
                       .part = g->owner != NONE ? parts[g->owner]++ : 0,
                       .first_launch_ns = launch_ns,
-                      .last_launch_ns = launch_ns };
+                      .last_launch_ns = launch_ns,
+                      .begin_ns = p->start_ns,
+                      .stream = p->stream,
+                      .place = it->n_runs,
+                      .launched = true };
     last = &it->runs[it->n_runs++];
   }
   /* Kernels of one stream may overlap, by rounding or by design: time is counted once. */
@@ -99,6 +119,9 @@ static void add_to_run (const kineto *k, kineto_iteration *it, const placed *p, 
     last->first_launch_ns = launch_ns;
   if (launch_ns > last->last_launch_ns)
     last->last_launch_ns = launch_ns;
+  if (p->end_ns > last->end_ns)
+    last->end_ns = p->end_ns;
+  last->launched &= g->launch != NONE;
   it->unlaunched += g->launch == NONE;
   it->unowned += g->owner == NONE;
 }
@@ -130,21 +153,42 @@ static bool set_gaps (import_job *job, kineto_iteration *it, int64_t end_ns) {
   return true;
 }
 
+static bool list_moments (import_job *job, const placed *rows, int32_t n, kineto_moments *out) {
+  *out = (kineto_moments){ NEW (job->scratch, n, kineto_moment, job->err),
+                           NEW (job->scratch, n, kineto_moment, job->err), n };
+  if (!out->starts || !out->ends)
+    return false;
+  for (int32_t i = 0; i < n; i++) {
+    out->starts[i] = (kineto_moment){ rows[i].start_ns, rows[i].stream, 0 };
+    out->ends[i] = (kineto_moment){ rows[i].end_ns, rows[i].stream, 0 };
+  }
+  kineto_sort_moments (out->starts, n);
+  kineto_sort_moments (out->ends, n);
+  return true;
+}
+
 bool kineto_runs (import_job *job, const kineto *k, kineto_window window, kineto_iteration *out) {
   int32_t n;
   out->window = window;
   out->n_runs = 0;
   out->overlap_ns = out->unlaunched = out->unowned = out->span_ns = 0;
   out->before = out->before_ns = out->aside_ns = out->busy_ns = out->unlaunched_ns = 0;
+  if (out->all && !kineto_number_streams (job, k, out))
+    return false;
   placed *rows = place (job, k, out, &n);
+  kineto_moments cuts;
   int32_t *parts = NEW (job->scratch, k->n_ops, int32_t, job->err);
   out->runs = rows ? NEW (job->scratch, n, kineto_run, job->err) : NULL;
-  if (!out->runs || !parts)
+  if (!out->runs || !parts || (out->all && !list_moments (job, rows, n, &cuts)))
     return false;
-  int64_t end_ns = n ? rows[0].start_ns : 0;
-  for (int32_t i = 0; i < n; i++)
-    add_to_run (k, out, &rows[i], &end_ns, parts);
-  return set_gaps (job, out, end_ns);
+  int64_t end_ns = 0;
+  for (int32_t i = 0; i < n; i++) {
+    if (i == 0 || rows[i].stream != rows[i - 1].stream)
+      end_ns = rows[i].start_ns;
+    bool more = i && goes_on (k, out, out->all ? &cuts : NULL, &rows[i - 1], &rows[i]);
+    add_to_run (k, out, &rows[i], more, &end_ns, parts);
+  }
+  return out->all ? kineto_list_streams (job, out) : set_gaps (job, out, end_ns);
 }
 
 bool kineto_check_span (import_job *job, const kineto_iteration *it) {
@@ -167,11 +211,16 @@ bool kineto_check_span (import_job *job, const kineto_iteration *it) {
 
 enum { MOST_SAMPLES = 32 };
 
-bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *it,
+/* Work beside a run decides where it ends. So with several streams only compute is compared, and its
+   times are not kept: they are of other ops than the trace's. */
+bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *chosen,
                      trace_builder *b) {
   kineto_window *windows;
   int32_t n;
-  if (!kineto_windows (job, k, it->device, &windows, &n))
+  kineto_iteration alone = { .device = chosen->device, .stream = chosen->stream };
+  const kineto_iteration *it = chosen->all ? &alone : chosen;
+  if (!kineto_windows (job, k, it->device, &windows, &n) ||
+      (chosen->all && !kineto_runs (job, k, chosen->window, &alone)))
     return false;
   int64_t *ns = NEW (job->scratch, it->n_runs, int64_t, job->err);
   if (!ns)
@@ -190,9 +239,9 @@ bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *i
     }
     job->facts.other_steps += other.n_runs > 0;
     job->facts.same_steps += same;
-    if (same)
+    if (same && !chosen->all)
       build_samples (b, ns, it->n_runs);
-    else if (other.n_runs)
+    else if (!same && other.n_runs)
       report_warn (job, "steps whose ops are not those of the planned one", 1, windows[w].name);
     arena_back (job->scratch, mark);
   }

@@ -46,6 +46,8 @@ static launched *sort_launches (maker *m, bool first, bool threads) {
         (launched){ first ? r->first_launch_ns : r->last_launch_ns, threads ? r->thread : 0, i };
   }
   launches_sort (rows, m->it->n_runs);
+  if (!first && m->it->all)
+    launches_soonest (rows, m->it->n_runs);
   if (first) /* the last op launched so far is the latest in the stream's order */
     for (int32_t i = 1; i < m->it->n_runs; i++)
       if (rows[i].run < rows[i - 1].run)
@@ -337,6 +339,7 @@ static bool emit_ops (maker *m) {
     op *o = build_op_at (m->b, index);
     o->gap_ns = r->gap_ns;
     o->workspace_bytes = m->workspace[i];
+    kineto_put_stream (m->it, i, o, m->b);
     for (; at < m->n_uses && m->uses[at].op == i; at++)
       if (m->uses[at].write)
         build_write (m->b, m->uses[at].tensor);

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Ops of all streams (`import --streams all`): steps whose true waits and uses are known, and recorded ones. FERRY_CASES:
+# how many steps are made.
+. "$(dirname "$0")/rules/common.bash"
+here=$PWD/tests
+traces=${FERRY_REAL_TRACES:-}
+scratch
+command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
+
+made() {
+  local seed
+  for ((seed = 1; seed <= ${FERRY_CASES:-20}; seed++)); do
+    python3 "$here/import_streams.py" make $seed seen.json truth.json &&
+      run 0 import -q seen.json --streams all -o packed.json && run 0 convert -q packed.json --form plain -o trace.json &&
+      python3 "$here/import_streams.py" hold truth.json trace.json >held || { echo "seed $seed"; return 1; }
+  done
+}
+recorded() { # all GPU time is in ops, which begin and end when they did; plans of them are legal and proved
+  local name="$1"
+  shift
+  [ -n "$traces" ] || { echo "FERRY_REAL_TRACES is not set"; return 77; }
+  run 0 import -q "$@" --streams all -o packed.json && run 0 convert -q packed.json --form plain -o trace.json &&
+    python3 "$here/import_streams.py" span "$name" trace.json && grep -q '"stream": *1' trace.json &&
+    run 0 solve -q packed.json --budget 100% --limit 500 --proof -o plan.json && run 0 check packed.json plan.json &&
+    run 0 prove packed.json plan.json
+}
+
+claim "no wait and no use of a step on several streams is lost, and no time" made
+claim "a recorded step of data parallel ranks is taken with its collectives" \
+  recorded "$traces/kineto/hta_ddp2_v100_step3.kineto.json.gz" "$traces/kineto/hta_ddp2_v100_step3.kineto.json.gz"
+claim "an execution trace gives tensors to ops of all streams" \
+  recorded "$traces/et_kineto/dlrm_8gpu_rank0.kineto.json.gz" "$traces"/et_kineto/dlrm_8gpu_rank0.{et,kineto}.json.gz
+finish
