@@ -75,6 +75,15 @@ class Asks(Whole):
         return torch.tensor(loss.item())
 
 
+def test_a_step_of_which_nothing_moves_is_captured_too(folder):
+    tape, job, plain = Tape(), make(), make()
+    with ferry_torch.fit(job.model, job.optimizer, "100%", say=[].append, capture=tape) as run:
+        for n in range(10):
+            plain.run(n, lambda step, *batch: step(*batch))
+            job.run(n, run.step)
+    assert same(plain.result(), job.result()) and tape.recorded == 1 and run.report.replayed == tape.replayed > 2
+
+
 def test_what_cannot_be_captured_is_said_and_goes_on(folder):
     whynot("reads a value", make(kind=Asks), make(kind=Asks))
     whynot("capturable=True", make("adam"), make("adam"))

@@ -66,6 +66,20 @@ def hook(follower, model, method, stack):
         stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))
 
 
+def counted(optimizer, pieces, report):
+    """An optimizer's step where nothing moves: as it was recorded, and told to the report."""
+    inner = {id(one): functools.partial(updates.step_in_pieces, one, pieces=pieces) if updates.in_pieces(one) else one.step
+             for one in updates.each(optimizer)}
+    over = updates.Round(optimizer)
+
+    def step(one, *closure, **options):
+        loss = inner[id(one)](*closure, **options)
+        if over.is_over(one):
+            report.step_ended()
+        return loss
+    return step
+
+
 @contextlib.contextmanager
 def follow(path, model, optimizer, trace=None, enforce=True):
     """Runs the steps in it by the plan at `path`. The trace that the plan is for is looked for
@@ -85,9 +99,7 @@ def followed(path, model, optimizer, trace=None, enforce=True, method="forward")
     with contextlib.ExitStack() as stack:
         stack.enter_context(enforced(device, to_enforce(plan.budget) if enforce else 0))
         if not plan.moves and not plan.entries and not plan.moves_updates():
-            if any(map(updates.in_pieces, updates.each(optimizer))):
-                pieces = Pieces(plan, updates.positions_of(model, plan)).of
-                updates.wrap(optimizer, functools.partial(updates.step_in_pieces, pieces=pieces), stack)
+            updates.wrap(optimizer, counted(optimizer, Pieces(plan, updates.positions_of(model, plan)).of, report), stack)
             yield Run(report, None)
             return
         lanes = all_lanes.choose(device)
