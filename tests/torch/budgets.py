@@ -82,6 +82,11 @@ def checkpointed(model):
     return model
 
 
+def decompositions():
+    """As inductor is given them, but for one by which an op becomes a product and a sum that only a compiler makes at once."""
+    return {op: how for op, how in select_decomp_table().items() if op.name() != "aten::_softmax_backward_data"}
+
+
 def measured(net, partition, change=lambda model: model):
     """The peak of a step, and the losses of three."""
     torch._dynamo.reset()
@@ -91,8 +96,7 @@ def measured(net, partition, change=lambda model: model):
         warnings.simplefilter("ignore")
         job = Job(lambda: change(make()), nets.OPTIMIZERS["momentum"], batches)
         plain = job.model
-        how = aot_autograd(partition_fn=counted, fw_compiler=boxed_nop, bw_compiler=boxed_nop,
-                           decompositions=select_decomp_table())  # as inductor is given it
+        how = aot_autograd(partition_fn=counted, fw_compiler=boxed_nop, bw_compiler=boxed_nop, decompositions=decompositions())
         job.model = torch.compile(plain, backend=how, dynamic=False)
         job.step(0), job.step(1)
         seen.step(lambda: job.step(2))

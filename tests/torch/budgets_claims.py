@@ -24,3 +24,12 @@ def test_what_the_way_back_alone_needs_is_made_there(folder):
     made = budgets.table("cnn", ())
     assert made["rows"][1]["peak_bytes"] <= made["rows"][0]["peak_bytes"], made
     assert made["rows"][1]["again_bytes"] == 0 and made["rows"][1]["losses"] == made["rows"][0]["losses"], made
+
+
+def test_what_one_remake_needs_is_not_kept_for_the_next(folder):
+    """A plan of remakes saves as much of the peak as it says."""
+    whole = budgets.measured("gpt", budgets.partitioners.default_partition)
+    most = budgets.by_ferry("gpt", "100%", "off")
+    row = budgets.by_ferry("gpt", most["predicted_bytes"] * 77 // 100, "only")
+    assert whole["peak_bytes"] - row["peak_bytes"] >= most["predicted_bytes"] - row["predicted_bytes"] > 0, (whole, most, row)
+    assert row["losses"] == whole["losses"], row

@@ -193,6 +193,18 @@ def test_where_a_graph_breaks_each_part_has_the_budget_and_that_is_said(folder):
     assert any("2 graphs" in line for line in said), said
 
 
+def test_on_a_gpu_times_are_by_rates_that_it_reaches(folder):
+    from ferry_torch import card, compiled
+    seen = card.roof_here(torch.device("cpu"), 1 << 16, 32)
+    assert all(seen[key] > 0 for key in ("memory_bytes_per_s", "fp32_flops", "bf16_flops")), seen
+    roof = {"memory_bytes_per_s": 10**12, "fp32_flops": 10**12, "op_ns": 7}
+    with unittest.mock.patch.multiple(compiled, this_card=lambda place: {"name": "some card"}, roof_here=lambda place: roof):
+        clock = compiled.card_of(None, torch.device("cuda", 0), folder)[1]
+    a = torch.ones(1000, 1000)
+    assert clock(torch.ops.aten.mm.default, (a, a), a) == 2 * 10**6 + 7
+    assert clock(torch.ops.aten.neg.default, (a,), a) == 8000 + 7
+
+
 def test_a_budget_that_is_none_is_said(folder):
     for wrong in ({"budget": "much"}, {"budget": "1GiB", "inner": "tvm"}):
         try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The card that is here: what a plan has to know of it, and what is left of its memory."""
+import functools
 import os
 import re
 
@@ -8,7 +9,7 @@ import torch
 from .clock import mark
 from .errors import Refused
 from .lanes import choose
-from .timing import now
+from .timing import now, timed
 
 HOLES = 12  # one part in so many of a card's budget is torch's own: blocks are rounded, and some lie unused
 
@@ -39,6 +40,20 @@ def link_rate(device, size=64 << 20):
         end.synchronize()
         best = min(best, start.elapsed_time(end))
     return int(size / best * 1000)
+
+
+@functools.cache
+def roof_here(device, size=256 << 20, side=4096):
+    """What the card that is here reaches: bytes a second of its memory, products in each type, and the time of the least op."""
+    row, least = torch.zeros(size, dtype=torch.uint8, device=device), torch.zeros(1, device=device)
+
+    def rate(work, step):
+        return max(1, work * 10**9 // max(1, timed(step, device=device)))
+    roof = {"memory_bytes_per_s": rate(2 * size, row.clone), "op_ns": timed(lambda: [least.add_(1) for _ in range(64)], device=device) // 64}
+    for key, kind in (("fp32_flops", torch.float32), ("bf16_flops", torch.bfloat16), ("fp16_flops", torch.float16)):
+        square = torch.rand(side, side, device=device).to(kind)
+        roof[key] = rate(2 * side**3, lambda: square @ square)
+    return roof
 
 
 def time_of_a_copy(device, times=64):

@@ -65,17 +65,14 @@ def is_captured(device):
 
 
 class Roofline:
-    """The times that a card could reach at best: flops and bytes over its rates."""
+    """The times that a card could reach at best: flops and bytes over its rates, of which `roof` may be those measured."""
 
-    def __init__(self, name):
-        self.name = "the roofline of " + name
-        device = card(name)
-        self.of = str(name)
-        roof = device.get("roofline")
-        if not roof or not roof.get("memory_bytes_per_s"):
+    def __init__(self, name, roof=None):
+        self.name, self.of = "the roofline of " + name, str(name)
+        self.roof = card(name).get("roofline") if roof is None else roof
+        if not self.roof or not self.roof.get("memory_bytes_per_s"):
             raise Refused(f"{name} has no roofline; take another card of `ferry devices`")
-        self.roof = roof
-        self.share = roof.get("efficiency_ppm", 10**6) / 1e6
+        self.share = self.roof.get("efficiency_ppm", 10**6) / 1e6
 
     def card(self):
         return {} if self.of.endswith(".json") else {"made_for": self.of}

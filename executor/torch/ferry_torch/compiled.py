@@ -8,6 +8,7 @@ host, and the graph is cut in two accordingly, with copies and waits as ops of t
 """
 import ctypes
 import json
+import operator
 import os
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from . import lanes, tool
 from . import trace as traces
 from .arena import Arena
-from .card import require_budget, this_card, to_plan
+from .card import require_budget, roof_here, this_card, to_plan
 from .clock import Roofline
 from .errors import Refused
 from .joint import Joint, is_view, value
@@ -101,22 +102,38 @@ class Cut:
         self.joint, self.plan, self.host, self.graph = joint, plan, host, joint.graph
         joint.put_in_order()
         self.node_of = {t: node for node, t in joint.number.items()}
-        self.dropped = set(plan.maker)
-        again = {k for e in plan.entries for k in e.ops}
-        needed = {t for e in plan.entries for t in e.needs} | {
-            t for op in joint.ops if op["phase"] == "backward" for t in op["reads"]}
-        self.cloned = {t for t in self.node_of if t in self.dropped
-                       or t not in needed and joint.op_of.get(self.node_of[t]) in again}
-        self.carried = {m.tensor: m for m in plan.moves if m.tensor not in self.cloned}
-        self.done, self.first = {}, {}
-        for t, move in self.carried.items():
+        self.now, self.over, self.views = {}, set(), {}  # now: what stands for a tensor of the way there, up to the next entry
+        self.added = set()
+        for t, move in {m.tensor: m for m in plan.moves if m.tensor not in plan.maker}.items():
             self.carry(t, move)
         for node in joint.nodes:
             if node in joint.backward and node.op != "placeholder":
                 with self.graph.inserting_before(node):
-                    for source in list(node.all_input_nodes):
-                        if self.is_forward(source):
-                            node.replace_input_with(source, self.there(source))
+                    self.begin(joint.op_of.get(node))
+                    node.args, node.kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self.there)
+
+    def begin(self, op):
+        for entry in self.plan.entries:
+            if entry.before == op:
+                self.make_again(entry)
+
+    def make_again(self, entry):
+        """Its ops once more. What it makes on the way is its own: another entry makes that anew, and nobody keeps it so long."""
+        if entry.number in self.over:
+            return
+        self.over.add(entry.number)
+        own = {}
+        for k in entry.ops:
+            node = self.joint.makers[k]
+            own[node] = self.copy(node, lambda n: self.there(n, own))
+            for part in [n for n in node.users if n in self.joint.number and n.target is operator.getitem]:
+                own[part] = self.copy(part, own.get)
+        self.now.update((self.node_of[t], own[self.node_of[t]]) for t in entry.replaces)
+
+    def copy(self, node, of):
+        found = self.graph.node_copy(node, of)
+        self.added.add(found)
+        return found
 
     def is_forward(self, node):
         return node not in self.joint.backward and node.op == "call_function"
@@ -144,33 +161,42 @@ class Cut:
         begins = max(move.trigger, next(k for k, op in enumerate(self.joint.ops) if op["phase"] == "backward"))
         with self.graph.inserting_before(order[min(order.index(self.joint.makers[min(begins, move.in_before)]),
                                                    self.asked_for(node))]):
-            self.done[node] = self.add(ops.back.default, place, token, self.host.number, move.offset, list(made.shape),
-                                       list(made.stride()), made.dtype, made.device)
+            self.now[node] = self.add(ops.back.default, place, token, self.host.number, move.offset, list(made.shape),
+                                      list(made.stride()), made.dtype, made.device)
+        self.added.add(self.now[node])
 
     def asked_for(self, node):
         """The place of what first asks for it on the way back, be it a view."""
         return next(k for k, n in enumerate(self.joint.nodes) if n in self.joint.backward
                     and any(self.joint.base.get(source) is node for source in n.all_input_nodes))
 
-    def there(self, node):
-        """What stands for it on the way back: itself where it is kept, else its copy, or it is made again here."""
-        if node in self.done:
-            return self.done[node]
-        base = self.joint.base.get(node)
-        again = base is None or base is not node or self.joint.number[base] in self.cloned
-        if not again or not (base is None or is_view(node) or self.joint.number[base] in self.cloned):
+    def there(self, node, own=None):
+        """What stands for it on the way back: what the entry has made, its copy, itself where it is kept. A view, and what a
+        compiler makes within one kernel, is made here once more."""
+        if not self.is_forward(node):
             return node
-        inputs = {source: self.there(source) if self.is_forward(source) else source for source in node.all_input_nodes}
-        if base is not None and base is not node and all(inputs[s] is s for s in inputs) and base not in self.done:
-            found = self.graph.node_copy(node, lambda n: n)
-        else:
-            found = self.graph.node_copy(node, lambda n: inputs[n])
-        self.done[node] = found
-        return found
+        if own and node in own:
+            return own[node]
+        if self.joint.base.get(node) is node:
+            return self.tensor(node)
+        if node in self.joint.op_of or node.target is operator.getitem and node.args[0] in self.joint.op_of:
+            return None if node.meta.get("val") is None else node  # it has no bytes
+        sources = {source: self.there(source, own) for source in node.all_input_nodes}
+        key = (node, *sources.values())
+        if key not in self.views:
+            self.views[key] = self.copy(node, sources.get)
+        return self.views[key]
+
+    def tensor(self, node):
+        """One that leads to no entry that has run is in the kernel of an op that one stands before."""
+        t = self.joint.number[node]
+        if node not in self.now and t in self.plan.maker:
+            self.make_again(next(e for e in self.plan.entries if t in e.replaces and e.number not in self.over))
+        return self.now.get(node, node)
 
     def saved(self):
         """Nodes of the way there that the way back asks for."""
-        behind, found = set(self.joint.backward) | {n for n in self.done.values()}, {}
+        behind, found = set(self.joint.backward) | self.added, {}
         for node in self.graph.nodes:
             if node in behind and node.op != "output":
                 for source in node.all_input_nodes:
@@ -230,16 +256,17 @@ class Planner:
 
 
 def card_of(device, place, folder):
-    """The card's file or name, and how long an op takes on it; on a CPU by bytes alone."""
+    """The card's file or name, and how long an op takes on it: of a GPU that is here by rates that it reaches, on a CPU by bytes."""
     if device is not None:
-        roof = Roofline(device)
-        return device, lambda func, args, made: roof.stop(None, (func, args, made))
+        return device, by_roofline(Roofline(device))
     card = this_card(place)
-    if isinstance(card, dict):
-        path = os.path.join(folder, "card.json")
-        traces.store(card, path)
-        card = path
-    return card, bytes_moved
+    path = os.path.join(folder, "card.json")
+    traces.store(card, path)
+    return path, bytes_moved if place.type != "cuda" else by_roofline(Roofline(card["name"], roof_here(place)))
+
+
+def by_roofline(roof):
+    return lambda func, args, made: roof.stop(None, (func, args, made))
 
 
 def bytes_moved(func, args, made):
