@@ -12,10 +12,12 @@ EXTRA_DIST += \
   tests/gpu/forward.c \
   tests/gpu/forward.sh \
   tests/gpu/forward_test.py \
+  tests/gpu/ladder.sh \
   tests/gpu/pack.sh \
   tests/gpu/pytorch.py \
   tests/gpu/run.sh \
   tests/gpu/torch.sh \
+  tests/gpu/torch_ladder.py \
   tests/gpu/torch_nets.py \
   tests/gpu/torch_rows.py \
   tests/gpu/torch_run.py \

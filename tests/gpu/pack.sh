@@ -22,7 +22,7 @@ for it in executor/torch/ferry_torch tests/torch; do
   mkdir -p "$out/torch/$it" && cp "$here/../../$it"/*.py "$out/torch/$it"
 done
 mkdir -p "$out/share/ferry" && cp -r "$here/../../data/devices" "$out/share/ferry" # ferry looks there
-mkdir -p "$out/torch/tests/gpu" && cp "$here"/torch.sh "$here"/torch_*.py "$out/torch/tests/gpu"
+mkdir -p "$out/torch/tests/gpu" && cp "$here"/torch.sh "$here"/ladder.sh "$here"/torch_*.py "$out/torch/tests/gpu"
 # Of the C library itself, the machine's own must serve.
 # shellcheck disable=SC2086
 ldd $programs | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |

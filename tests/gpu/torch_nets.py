@@ -12,11 +12,11 @@ from nets import Block
 class Gpt(nn.Module):
     """A stack of blocks on long texts."""
 
-    def __init__(self, width=1024, depth=8, flash=True):
+    def __init__(self, width=1024, depth=8, flash=True, letters=1024):
         super().__init__()
-        self.embed = nn.Embedding(1024, width)
+        self.embed = nn.Embedding(letters, width)
         self.blocks = nn.Sequential(*(Block(width, max(1, width // 64), flash=flash) for _ in range(depth)))
-        self.out = nn.Linear(width, 1024)
+        self.out = nn.Linear(width, letters)
 
     def forward(self, x):
         return self.out(self.blocks(self.embed(x))).transpose(1, 2)
@@ -76,6 +76,8 @@ def texts(batch, length, device):
 # A network and its batch; the second of each is tiny.
 NETS = {"resnet50": ((Resnet50, lambda d: pictures(128, 224, 1000, False, d)),
                      (Resnet50, lambda d: pictures(4, 32, 1000, False, d))),
+        "gpt-350m": ((lambda: Gpt(depth=24, letters=24576), lambda d: texts(16, 1024, d)),
+                     (lambda: Gpt(64, 4, False), lambda d: texts(2, 32, d))),
         "gpt-4k": ((Gpt, lambda d: texts(4, 4096, d)), (lambda: Gpt(64, 3, False), lambda d: texts(2, 64, d))),
         "gpt-32k": ((Gpt, lambda d: texts(1, 32768, d)), (lambda: Gpt(64, 3, False), lambda d: texts(1, 128, d))),
         "unet": ((Unet, lambda d: pictures(32, 256, 2, True, d)),
