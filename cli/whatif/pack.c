@@ -355,7 +355,7 @@ static void put_rivals (json_writer *w, const packing *p) {
   json_close_array (w);
 }
 
-/* What ended the search for some plan, as that says; NULL: nothing did. */
+/* The limit that ended the search for some plan, as that says; NULL: none did. */
 static const char *limit_met (const packing *p, const cards_answer *v) {
   for (int32_t i = 0; i < p->n_jobs; i++) {
     const plan *at = v->places[i].plan;

@@ -22,9 +22,9 @@ struct accepting {
   nfds_t n;
 };
 
-/* Who reads nothing has few answers made for it: else a thread of the library writes megabytes for
-   each such client before it turns to the next. What is on its way counts apart, so that far
-   clients lose nothing. A unix socket has no such option, and little room. */
+/* Few answers are made for a client that reads nothing: else a thread of the library writes
+   megabytes for each such client before it turns to the next. What is on its way counts apart, so
+   that far clients lose nothing. A unix socket has no such option, and little room. */
 static void hold_little (int fd) {
   int most = UNSENT_BYTES;
   setsockopt (fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
