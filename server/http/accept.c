@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 16, MOMENT_MS = 2, UNSENT_BYTES = 64 << 10 };
+enum { AT_ONCE = 16, MOMENT_MS = 2, UNSENT_BYTES = 16 << 10 };
 
 struct accepting {
   pthread_t thread;

@@ -81,12 +81,8 @@ static door *open_request (http *h, struct MHD_Connection *c, const char *path, 
   else
     r->e.route = routes_begin (h->service, q, &r->e.reply);
   bool spooled = r->e.route && r->e.route->body == BODY_UPLOAD;
-  if (!upload_begin (&r->body, r->e.route ? routes_most_bytes (h->service, r->e.route) : 0, q,
-                     spooled ? h->service->options.folder : NULL)) {
-    reply_problem (&r->e.reply, q, lacks_room (errno) ? PROBLEM_disk_full : PROBLEM_unavailable,
-                   "no file for the upload: %s", strerror (errno));
-    r->e.route = NULL;
-  }
+  upload_begin (&r->body, r->e.route ? routes_most_bytes (h->service, r->e.route) : 0, q,
+                spooled ? h->service->options.folder : NULL);
   return r;
 }
 
@@ -110,11 +106,11 @@ static bool body_is_here (door *r) {
 
 static enum MHD_Result put (door *r) {
   request *q = &r->e.request;
+  upload_end (&r->body, q);
   if (!body_is_here (r)) {
     r->e.handled = true;
     return door_reply (r);
   }
-  upload_end (&r->body, q);
   r->put = true;
   q->began_ns = service_now_ns ();
   links_busy (r->http->links, r->link, LINK_BUSY);

@@ -22,6 +22,7 @@ struct link_state {
   int fd;
   link_phase phase;
   bool known, leaves; /* leaves: its socket is shut, and its end not yet told */
+  bool listed; /* all but those that are busy: they need not be passed over for each new one */
   int64_t born_ms, since_s, bytes;
   uint64_t acked; /* of its reply, when last looked at */
   link_state *next, *before;
@@ -58,9 +59,13 @@ static void append (links *l, link_state *s) {
   else
     l->first = s;
   l->last = s;
+  s->listed = true;
 }
 
 static void cut_out (links *l, link_state *s) {
+  if (!s->listed)
+    return;
+  s->listed = false;
   if (s->before)
     s->before->next = s->next;
   else
@@ -73,7 +78,8 @@ static void cut_out (links *l, link_state *s) {
 
 static void touch (links *l, link_state *s) {
   cut_out (l, s);
-  append (l, s);
+  if (s->phase != LINK_BUSY)
+    append (l, s);
 }
 
 static void drop (links *l, link_state *s) {
@@ -100,7 +106,7 @@ static void shut (links *l, link_state *s) {
 static link_state *stillest (const links *l, bool known) {
   int64_t young_ms = now_ms () - YOUNG_MS;
   link_state *s = l->first;
-  while (s && (s->leaves || s->phase == LINK_BUSY || s->known != known || s->born_ms > young_ms))
+  while (s && (s->leaves || s->known != known || s->born_ms > young_ms))
     s = s->next;
   return s;
 }
@@ -121,7 +127,7 @@ bool links_have_room (links *l) {
 
 static bool is_slow (const link_state *s, int64_t now) {
   int64_t age = now - s->since_s;
-  if (s->phase == LINK_BUSY || s->phase == LINK_REPLY || age <= PATIENCE_S)
+  if (s->phase == LINK_REPLY || age <= PATIENCE_S)
     return false; /* a reply that nobody reads is libmicrohttpd's to end */
   return s->phase == LINK_HEAD || s->bytes < (age - PATIENCE_S) * LEAST_BYTES_PER_S;
 }
@@ -192,8 +198,9 @@ void links_stop (links *l) {
   pthread_cond_signal (&l->end);
   pthread_mutex_unlock (&l->lock);
   pthread_join (l->thread, NULL);
-  while (l->first)
-    drop (l, l->first);
+  for (int i = 0; i < l->n_at; i++)
+    if (l->at[i])
+      drop (l, l->at[i]);
   free (l->at);
   pthread_mutex_destroy (&l->lock);
   pthread_cond_destroy (&l->end);
