@@ -130,6 +130,8 @@ const char *request_fault (const request *q, bool needs_host) {
       return "a header field has a CR that ends no line";
     if (coding && strcasecmp (f->value, "chunked") != 0)
       return "Transfer-Encoding: chunked is the only one that is read here";
+    if (strcasecmp (f->name, "Host") == 0 && f->value[strcspn (f->value, " \t/\\?#@")])
+      return "Host names no host";
     ends += coding || strcasecmp (f->name, "Content-Length") == 0;
     hosts += strcasecmp (f->name, "Host") == 0;
     askers += strcasecmp (f->name, "Authorization") == 0;

@@ -143,6 +143,7 @@ def _ ():
   post = b"POST /v1/schedules HTTP/1.1\r\nHost: localhost\r\n"
   for head in (post + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", post + b"Transfer-Encoding: identity\r\n\r\n{}",
                post + b"Content-Length : 2\r\nContent-Length: 2\r\n\r\n{}", post + b"Host: example.org\r\nContent-Length: 2\r\n\r\n{}",
+               b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: x@localhost\r\n\r\n",
                HEAD + b"A: b\rC: d\r\n\r\n", HEAD + b"A:\rC: d\r\n\r\n", HEAD + b"A: b\r\r\n\r\n", HEAD + b"A: b\r\r\n", HEAD + b"A\r: b\r\n\r\n", b"GET /healthz HTTP/1.1\rHost: localhost\r\n\r\n"):
     c = connect ()
     start = time.time ()
