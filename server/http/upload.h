@@ -10,7 +10,7 @@
 typedef struct upload {
   sha256 hash;
   int file;       /* -1: there is none yet */
-  bytes first;    /* what comes before there is one */
+  bytes first;    /* those before there is one */
   char path[300]; /* "": the body stays in memory */
   int64_t most_bytes;
   bool too_large; /* bytes behind the limit were thrown away */

@@ -133,10 +133,11 @@ def _ ():
   assert "newer" in ferry ("serve", "--state", "state", "--listen", "127.0.0.1:0", status=3).stderr
   with sqlite3.connect ("state/store.sqlite") as db: db.execute ("update version set number = 1")
 
-@claim ("a service without room is not ready")
+@claim ("a service without room is not ready, and its older store is moved forward")
 def _ ():
   full = Server (work, "--disk-quota", "1KiB", "-q")
   assert full.ask ("GET", "/healthz").status == 200
   problem (full.ask ("GET", "/readyz"), 503)
   assert full.stop () == 0
+  with sqlite3.connect ("state/store.sqlite") as db: assert db.execute ("select number from version").fetchone ()[0] > 1
 finish ()

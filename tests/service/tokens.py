@@ -92,6 +92,25 @@ def _ ():
   assert s.ask ("POST", f"/k8s/{made['slurm']}/prioritize", pod).json () == [{"Host": "small", "Score": 0}]
   assert made["slurm"] not in open ("log").read ()
 
+@claim ("one's first upload of bytes that another has is a 201, as if nobody had them")
+def _ (): assert [s.ask ("POST", "/v1/traces", open ("a.json", "rb").read (), token=made["bob"]).status for _ in range (2)] == [201, 200]
+
+@claim ("streams of one owner leave room for another's")
+def _ ():
+  path = s.ask ("POST", "/v1/schedules", {"trace": trace, "budget_ppm": 710000, "limit_ticks": 10**12}, token=made["ada"]).json ()["links"]["self"]
+  own = s.ask ("POST", "/v1/schedules", {"trace": trace, "budget_ppm": 720000, "limit_ticks": 10**12}, token=made["bob"]).json ()["links"]["self"]
+  open_ones = []
+  def stream (of, who):
+    c = http.client.HTTPConnection ("127.0.0.1", s.port, timeout=PATIENCE)
+    c.request ("GET", of + "/events", headers={"Authorization": "Bearer " + made[who]})
+    open_ones.append (c)
+    return c.getresponse ().status
+  hers = [stream (path, "ada") for _ in range (140)]
+  assert hers == [200] * hers.count (200) + [503] * hers.count (503) and hers.count (503) > 0, hers
+  assert stream (own, "bob") == 200
+  for c in open_ones: c.close ()
+  for of, who in ((path, "ada"), (own, "bob")): s.ask ("DELETE", of, token=made[who])
+
 @claim ("it ends in order")
 def _ (): assert s.stop () == 0
 finish ()
