@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/sha256.h"
 #include "server/service/service.h"
@@ -55,11 +56,17 @@ static bool read_line (token_list *l, int number, char *line, error *err) {
   return true;
 }
 
+/* A file of another user, such as a mounted secret, is read by way of our group. */
+static bool is_private (const struct stat *is) {
+  mode_t others = is->st_uid == geteuid () ? S_IRWXG | S_IRWXO : S_IWGRP | S_IRWXO;
+  return !(is->st_mode & others);
+}
+
 static bool read_file (token_list *l, error *err) {
   char line[512];
   FILE *in = fopen (l->path, "re");
   bool ok = in || error_set (err, ERR_file, "the file of tokens %s cannot be opened", l->path);
-  if (ok && fstat (fileno (in), &l->seen) == 0 && (l->seen.st_mode & 077))
+  if (ok && fstat (fileno (in), &l->seen) == 0 && !is_private (&l->seen))
     ok = error_set (err, ERR_file, "%s can be read by others; chmod 600 %s", l->path, l->path);
   for (int number = 1; ok && fgets (line, sizeof line, in); number++)
     ok = read_line (l, number, line, err);

@@ -210,7 +210,7 @@ def check_made (made_of, of):
   volumes = {v["name"] for v in spec["volumes"]}
   assert all (len (v) == 2 for v in spec["volumes"]) and ("persistentVolumeClaim" in spec["volumes"][0] or "emptyDir" in next (v for v in spec["volumes"] if v["name"] == "state")), spec["volumes"]
   ports = {p["name"] for c in spec["containers"] for p in c["ports"]}
-  for c in spec["initContainers"] + spec["containers"]:
+  for c in spec["containers"]:
     assert {m["name"] for m in c["volumeMounts"]} <= volumes and c["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     for k in ("startupProbe", "readinessProbe", "livenessProbe"):
       if k in c: assert s.ask ("GET", c[k]["httpGet"]["path"]).status == 200 and c[k]["httpGet"]["port"] in ports

@@ -111,6 +111,19 @@ def _ ():
   for c in open_ones: c.close ()
   for of, who in ((path, "ada"), (own, "bob")): s.ask ("DELETE", of, token=made[who])
 
+@claim ("a file of tokens may be another user's that one's group may read, and nobody else")
+def _ ():
+  if os.geteuid () != 0: return
+  shutil.copy ("tokens", "theirs")
+  os.chown ("theirs", 65534, 0)
+  for mode in (0o644, 0o660, 0o604):
+    os.chmod ("theirs", mode)
+    assert "can be read by others" in ferry ("serve", "--state", "none", "--listen", "127.0.0.1:0", "--tokens", "theirs", status=3).stderr, oct (mode)
+  os.chmod ("theirs", 0o640)
+  os.mkdir ("other")
+  z = Server (f"{work}/other", "--tokens", "theirs", "-q")
+  assert z.ask ("GET", "/v1/traces", token=made["ada"]).status == 200 and z.stop () == 0
+
 @claim ("it ends in order")
 def _ (): assert s.stop () == 0
 finish ()
