@@ -126,6 +126,16 @@ def _ ():
   for path in ("/v1/version", "/v1/traces", "/nowhere", "/metrics", "/"):
     assert s.ask ("GET", path).headers["X-Content-Type-Options"] == "nosniff", path
 
+@claim ("a backup that was made while the daemon ran has all")
+def _ ():
+  path = s.job ("schedules", {"trace": trace, "budget_ppm": 900000, "limit_ticks": 1000})["links"]["plan"]
+  os.makedirs ("again/state")
+  with sqlite3.connect ("state/store.sqlite") as db, sqlite3.connect ("again/state/store.sqlite") as copy: db.backup (copy)
+  shutil.copytree ("state/blobs", "again/state/blobs")
+  z = Server (f"{work}/again", "-q")
+  assert z.ask ("GET", path).body == s.ask ("GET", path).body and z.upload ("a.json") == trace
+  assert z.stop () == 0
+
 @claim ("a store of a later version is refused")
 def _ ():
   assert s.stop () == 0
