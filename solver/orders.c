@@ -152,6 +152,8 @@ static bool try_order (question *n, bool look, order_tried *x, int64_t ticks, in
   asking q = { 0 };
   begin (&q, n, x, look, ticks, n->o, n->arena);
   q.effort.beat_ns = beat_ns;
+  if (beat_ns != n->effort.beat_ns && n->o->placement == PLACES_AUTO)
+    q.options.placement = PLACES_GRANULES; /* there is a plan, which again.c brings to an arena */
   q.options.threads -= n->n_beside;
   solve_one (&q);
   return take (n, &q, err);

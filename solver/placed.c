@@ -186,6 +186,32 @@ bool placed_rewrites (const solve_options *o) {
   return allowed_rewrites (&x);
 }
 
+bool placed_suits_arena (const solve_options *o) {
+  return !o->same_places && o->recompute != RECOMPUTE_ONLY;
+}
+
+bool placed_suits (const solve_options *o, const effort *e) {
+  return placed_suits_arena (o) && !(e && (e->follow || e->rough));
+}
+
+/* Nothing has to move where no tensor is rounded to granules, so an arena costs no search. */
+static bool fits_in_bytes (const trace *t, const solve_options *o, arena *a) {
+  summary s;
+  error ignored = { 0 };
+  arena_mark mark = arena_here (a);
+  bool fits = summary_of (t, a, &s, &ignored) && s.peak_bytes <= o->budget_bytes;
+  arena_back (a, mark);
+  return fits;
+}
+
+/* Granules have no plan, nor is one known that was to be beaten: an arena may have one. */
+static bool leaves_arena (const placing *p, const error *why) {
+  const solve_options *o = p->o;
+  bool is_known = o->n_starts && p->effort && p->effort->beat_ns;
+  return placed_suits (o, p->effort) && !is_known && placed_may_go_on (why) && !solve_stops (o) &&
+         (!placed_is_large (p->t, o) || fits_in_bytes (p->t, o, p->arena));
+}
+
 /* The search in the arena, beside that in granules or after it. */
 typedef struct beside {
   placing p;
@@ -209,12 +235,15 @@ static bool open_beside (const placing *p, beside *b, error *err) {
   return true;
 }
 
+/* Less fits granules than an arena. Where neither has a plan, one that was stopped rules nothing
+   out. */
 static bool solve_either (const placing *p, solution *out, error *err) {
   beside b = { .p = *p };
-  bool may = !placed_rewrites (p->o) && !placed_is_large (p->t, p->o);
-  bool ok = (!may || p->o->threads < 2 || open_beside (p, &b, err)) &&
-            search_solve (p->t, p->o, p->effort, p->arena, out, err);
-  if (!ok || !may || placed_is_enough (p, out) || solve_stops (p->o)) {
+  bool is_cheap = !placed_rewrites (p->o) && !placed_is_large (p->t, p->o);
+  if (is_cheap && p->o->threads > 1 && !open_beside (p, &b, err))
+    return false;
+  bool ok = search_solve (p->t, p->o, p->effort, p->arena, out, err);
+  if (ok ? !is_cheap || placed_is_enough (p, out) || solve_stops (p->o) : !leaves_arena (p, err)) {
     lane_drop (&b.lane);
     return ok;
   }
@@ -222,13 +251,16 @@ static bool solve_either (const placing *p, solution *out, error *err) {
     lane_take (&b.lane, p->arena);
   else
     search_beside (&b);
-  if (b.found.plan)
+  if (b.found.plan) {
+    *out = ok ? *out : (solution){ 0 };
+    *err = (error){ 0 };
     take_better (out, &b.found);
-  else if (!placed_may_go_on (&b.why)) {
-    *err = b.why;
-    return false;
+    return true;
   }
-  return true;
+  if (placed_may_go_on (&b.why) && (ok || b.why.code == ERR_infeasible))
+    return ok;
+  *err = b.why;
+  return false;
 }
 
 bool placed_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
@@ -246,28 +278,4 @@ bool placed_solve (const trace *t, const solve_options *o, const effort *e, aren
     break;
   }
   return solve_either (&p, out, err);
-}
-
-bool placed_suits_arena (const solve_options *o) {
-  return !o->same_places && o->recompute != RECOMPUTE_ONLY;
-}
-
-bool placed_suits (const solve_options *o, const effort *e) {
-  return placed_suits_arena (o) && !(e && (e->follow || e->rough));
-}
-
-/* Nothing has to move where no tensor is rounded to granules, so an arena costs no search. */
-static bool fits_in_bytes (const trace *t, const solve_options *o, arena *a) {
-  summary s;
-  error ignored = { 0 };
-  arena_mark mark = arena_here (a);
-  bool fits = summary_of (t, a, &s, &ignored) && s.peak_bytes <= o->budget_bytes;
-  arena_back (a, mark);
-  return fits;
-}
-
-bool placed_leaves_arena (const placing *p, const error *why) {
-  const solve_options *o = p->o;
-  return o->placement == PLACES_AUTO && placed_suits (o, p->effort) && placed_may_go_on (why) &&
-         !solve_stops (o) && (!placed_is_large (p->t, o) || fits_in_bytes (p->t, o, p->arena));
 }

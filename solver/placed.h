@@ -28,8 +28,6 @@ bool placed_arena_once (const placing *p, solution *out, error *err) MUST_CHECK;
 /* Nothing that was asked for binds plans to granules; nor does the effort. */
 bool placed_suits_arena (const solve_options *o);
 bool placed_suits (const solve_options *o, const effort *e);
-/* Granules had no plan, and that is why: an arena may have one. */
-bool placed_leaves_arena (const placing *p, const error *why);
 /* Too many ops to search for an arena where granules have a plan. */
 bool placed_is_large (const trace *t, const solve_options *o);
 bool placed_rewrites (const solve_options *o);

@@ -46,22 +46,6 @@ static bool compare_orders (question *q, error *err) {
   return orders_begin (q, err) && try_orders (q, err) && orders_settle (q, err);
 }
 
-/* Less fits granules than an arena. Where neither has a plan, one that was stopped rules nothing
-   out. */
-static bool compare_in_arena (question *q, error *err) {
-  solve_options fine = *q->o;
-  question in = {
-    .t = q->t, .o = &fine, .asked = q->asked, .effort = q->effort, .arena = q->arena
-  };
-  error why = { 0 };
-  fine.placement = PLACES_ARENA;
-  bool ok = compare_orders (&in, &why);
-  if (ok || why.code != ERR_infeasible)
-    *err = why;
-  q->best = in.best;
-  return ok;
-}
-
 /* No plan was found that is faster than the one that is known. */
 static bool begin_from_known (question *q, error *err) {
   if (!placed_may_go_on (err) || !q->effort.beat_ns || !q->known)
@@ -71,10 +55,7 @@ static bool begin_from_known (question *q, error *err) {
 }
 
 static bool answer (question *q, error *err) {
-  placing p = { .t = q->t, .o = q->o, .effort = q->asked, .arena = q->arena };
-  return (compare_orders (q, err) || begin_from_known (q, err) ||
-          (placed_leaves_arena (&p, err) && compare_in_arena (q, err))) &&
-         try_places (q, err);
+  return (compare_orders (q, err) || begin_from_known (q, err)) && try_places (q, err);
 }
 
 static bool solve_rested (const trace *t, const solve_options *o, const effort *e, arena *a,
