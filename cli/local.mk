@@ -44,6 +44,8 @@ ferry_SOURCES = \
   cli/figures/plan_figure.h \
   cli/figures/plan_step.c \
   cli/figures/plan_step.h \
+  cli/figures/ranks_figure.c \
+  cli/figures/ranks_figure.h \
   cli/figures/step_timeline.c \
   cli/figures/step_timeline.h \
   cli/files/convert.c \

@@ -4,7 +4,9 @@
 #include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/rank_jobs.h"
+#include "cli/figures/picture_files.h"
 #include "cli/figures/pictures.h"
+#include "cli/figures/ranks_figure.h"
 #include "trace/simulate/noise.h"
 #include "trace/simulate/simulate.h"
 
@@ -135,10 +137,19 @@ static void print_ranks (const call *c, const rank_question *q) {
           units_bytes (a, pinned_bytes (q)), units_bytes (b, q->all.host.pinned_bytes));
 }
 
+static bool draw_ranks (call *c, const rank_question *q, const timeline *lines) {
+  figure_page page;
+  bool any;
+  return ranks_figure (&q->all.host, q->all.jobs, q->all.ranks, q->costs, lines, c->arena, &page,
+                       &c->err) &&
+         picture_files (c, &page, &any);
+}
+
 static int run_ranks (call *c) {
   rank_question q = { 0 };
   timeline lines[HOST_MOST_CARDS];
-  sim_options o = { .host = &q.all.host, .timeline_arena = c->json ? NULL : c->arena };
+  bool drawn = call_text (c, "svg") || call_text (c, "html") || call_text (c, "tsv");
+  sim_options o = { .host = &q.all.host, .timeline_arena = c->json && !drawn ? NULL : c->arena };
   if (call_flag (c, "turns") || call_text (c, "noise")) {
     error_set (&c->err, ERR_usage,
                "--turns and --noise are for one card: leave them out, or --host");
@@ -146,7 +157,7 @@ static int run_ranks (call *c) {
   }
   if (!rank_jobs_read (c, &q.all) ||
       !simulate (q.all.jobs, q.all.ranks, &o, c->arena, q.costs, lines, &c->err) ||
-      (c->json && !print_ranks_json (c, &q)))
+      (drawn && !draw_ranks (c, &q, lines)) || (c->json && !print_ranks_json (c, &q)))
     return call_failed (c);
   if (c->json)
     return EXIT_YES;
@@ -169,6 +180,11 @@ static int run (call *c) {
   }
   if (call_given (c, "host") || host_is_asked (c))
     return run_ranks (c);
+  if (call_text (c, "svg") || call_text (c, "html") || call_text (c, "tsv")) {
+    error_set (&c->err, ERR_usage,
+               "--svg, --html and --tsv draw ranks: give --host, or ask `ferry plot`");
+    return call_failed (c);
+  }
   for (int i = 0; i < n; i++)
     if (!job_read (c, i, &jobs[i], &rws[i]))
       return call_failed (c);
@@ -206,6 +222,7 @@ static const cli_option options[] = {
     "how the step fares where each op takes up to so much more or less, on a hundred days",
     { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
   { 0, "seed", "N", "seed of the noise; default: 1", RANGE_SEED },
+  OPTIONS_OF_PICTURES,
   OPTION_STRICT,
   OPTIONS_END,
 };
@@ -222,7 +239,8 @@ const cli_command command_simulate = {
       "picture of one step. A plan that `ferry check` refuses is refused here too.\n"
       "Several traces with their plans share one card and its link. With --host they are ranks of "
       "one job: each has a card of its own, all share the host's links, and they keep together "
-      "from step to step. With --ranks the plans are dealt out in turn.\n"
+      "from step to step. With --ranks the plans are dealt out in turn; --svg, --html and --tsv "
+      "draw their lanes, and the load of the links that they share.\n"
       "With --noise the JSON is an object of two: `noise`, in millionths over compute, and "
       "`predicted`.\n",
   .options = options,

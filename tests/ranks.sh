@@ -81,6 +81,34 @@ planned() {
   [ "$again" = "$taken" ] || { echo "solve says $taken, simulate of its plans $again"; return 1; }
   "$ferry" check net.json all.json >/dev/null
 }
+drawn() { # what the load of the shared link adds up to is what crosses it; two plans in turn, so that ranks differ
+  "$ferry" solve -q net.json -b 70% --swap-only --effort quick -o two.json >/dev/null && host '' &&
+    "$ferry" simulate net.json one.json net.json two.json --host ./h.json --ranks 4 --json --svg r.svg --html r.html --tsv r.tsv >sums &&
+    python3 -c 'import xml.dom.minidom as m; m.parse ("r.svg")' && python3 - <<'END'
+import json
+tables = {}
+for line in open ("r.tsv").read ().splitlines ():
+  if line.startswith ("# "):
+    rows = tables[line[2:].split (":")[0]] = []
+  elif line:
+    rows.append (line.split ("\t"))
+sums = json.load (open ("sums"))
+period, ranks = sums["step_ns"], sums["ranks"]
+load = [[int (x) for x in r] for r in tables["load0"][1:]]
+ends = [r[0] for r in load[1:]] + [period]
+assert max (r[1] for r in load) <= 13 * 10**9 >= max (r[2] for r in load)
+for way, key in (1, "d2h_bytes"), (2, "h2d_bytes"):
+  carried = sum (r[way] * (end - r[0]) for r, end in zip (load, ends)) / 1e9
+  bytes_ = sum (r[key] for r in ranks)
+  assert 0 < bytes_ <= carried <= bytes_ * 1.0001, (key, bytes_, carried)
+lanes = {}
+for r in tables["lanes"][1:]:
+  lanes.setdefault (r[0], []).append ((int (r[3]), int (r[4])))
+assert set (lanes) == {f"{r} {x}" for r in range (4) for x in ("compute", "copy out", "copy in")}, set (lanes)
+for name, rows in lanes.items ():
+  assert all (0 <= a < b <= period for a, b in rows) and all (x[1] <= y[0] for x, y in zip (rows, rows[1:])), name
+END
+}
 one_rank() { # alone on its host, a rank is a job alone
   host 'h["groups"] = []'
   "$ferry" solve -q net.json -b 60% -o one.json --json >one && "$ferry" solve -q net.json -b 60% --host ./h.json --ranks 1 -o rank.json --json >rank &&
@@ -132,6 +160,7 @@ claim "hosts are listed" listed
 claim "wrong host files are refused with their place" refused
 claim "options that do not fit are refused" options
 claim "a host's plan is faster there than the plan for one card, and simulated alike" planned
+claim "a picture of ranks has the load of their link" drawn
 claim "ranks are replayed as they were predicted" replayed
 claim "links that cards share are measured, and planned with" measured
 claim "one rank alone is a job alone" one_rank
