@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound on cells that nobody chose.
    bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops|arena|tuning [explain]]]] prints a line of
-   JSON a cell, then the distribution of the gaps, of what arenas lose beside the bytes that live,
-   and the worst five; TUNE as --tune takes it; `arena`: swaps, in an arena alone; `tuning`:
-   transformers with much state, on cards that people have. With `explain`, the worst five are
-   solved again on cards that lack one thing: the latency of copies, granules, both; and by a
-   thorough search. What is still left then is the search's or the bound's own. Devices come from
-   FERRY_DATADIR. */
+   JSON a cell, then the distribution of the gaps, of a processor's seconds, of what arenas lose
+   beside the bytes that live, and the worst five; TUNE as --tune takes it; `arena`: swaps, in an
+   arena alone; `tuning`: transformers with much state, on cards that people have. With `explain`,
+   the worst five are solved again on cards that lack one thing: the latency of copies, granules,
+   both; and by a thorough search. What is still left then is the search's or the bound's own.
+   Devices come from FERRY_DATADIR. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +40,7 @@ typedef struct seen {
   row rows[MOST];
   int n;
   double seconds, ticks;
+  double took[MOST]; /* seconds of those with a plan */
   double lost[MOST]; /* of those in an arena */
   int n_lost;
 } seen;
@@ -67,6 +68,7 @@ static bool run (const asked *q, int index, seen *to, error *err) {
   to->seconds += x.seconds;
   to->ticks += (double)x.ticks;
   if (ok && x.fits) {
+    to->took[to->n] = x.seconds;
     row *r = &to->rows[to->n++];
     snprintf (r->name, sizeof r->name, "%s, %d %%%s", c.name, c.percent, c.drops ? ", drops" : "");
     snprintf (r->why, sizeof r->why, "%s", x.why);
@@ -141,6 +143,9 @@ int main (int argc, char **argv) {
           "worst %.3f %%\n",
           count, all.n, all.ticks, all.seconds, any_percentile (gaps, all.n, 50),
           any_percentile (gaps, all.n, 90), any_percentile (gaps, all.n, 100));
+  printf ("seconds a plan: median %.1f, 90th %.1f, worst %.1f\n",
+          any_percentile (all.took, all.n, 50), any_percentile (all.took, all.n, 90),
+          any_percentile (all.took, all.n, 100));
   if (all.n_lost)
     printf ("%d in an arena, which loses: median %.3f %%, 90th %.3f %%, worst %.3f %%\n",
             all.n_lost, any_percentile (all.lost, all.n_lost, 50),
