@@ -17,6 +17,9 @@ inputs   results         4    $fine            16 habit=16 habit_step=10
 given    trial,$digests  4x4  $coarse          13 counter=16
 undone   trial,$digests  4x4  $coarse          13 counter=16 counter=20
 params   $digests        4    $fine            16 value=6
+settled  trial,$digests  4x4  $coarse,races=yes 13 streams=3 $(printf 'counter=%d ' 10 12 14 16 18 20 22 24 26 30 33 36 39)
+others   trial,$digests  4    $fine            13 beyond=5
+slabs    trial,$digests  4x4  $coarse          13 beyond=16
 leaving  none            5    $fine            48 stray=8
 waits    trial,$digests  3    $fine,races=yes  13 streams=3
 copies   none            3    $fine,races=yes  13 stride=1

@@ -69,7 +69,7 @@ impure() {
   done
   case $1 in
   order) [ "$why" -gt 0 ] && [ "$bad" = 0 ] ;;
-  habit) [ "$bad" -gt 0 ] ;;
+  habit | beyond) [ "$bad" -gt 0 ] ;;
   value | statistics | counter | scratch) [ "$bad" = 0 ] ;;
   esac || { echo "$1: $unfit unfit, $why by their results, $bad ended"; return 1; }
 }
@@ -126,7 +126,7 @@ random() {
 claim "a step with tensors made again takes less, and what was predicted" faster
 claim "it says the same in every mode and order" modes
 claim "a plan is left before any op, and what was dropped is made again first" left
-for kind in accumulate statistics value counter order scratch table habit; do
+for kind in accumulate statistics value counter order scratch table habit beyond; do
   claim "a kernel of a dropped tensor with this impurity: $kind" impure $kind
 done
 claim "fills and copies within the device are made again too" moved

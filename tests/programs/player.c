@@ -41,7 +41,8 @@ player_table player = { .stride = 1, .habit_step = 8 };
 
 static const char *const impurity_names[IMPURITIES] = { "pure",    "accumulate", "statistics",
                                                         "value",   "counter",    "order",
-                                                        "scratch", "table",      "habit" };
+                                                        "scratch", "table",      "habit",
+                                                        "beyond" };
 
 static void *room (int64_t count, size_t size) {
   void *at = calloc ((size_t)(count > 0 ? count : 1), size);
@@ -246,11 +247,15 @@ static void start (playing *p) {
               p->ops[k].name);
     p->extra[k] = how == IMPURE_COUNTER   ? p->counter
                   : how == IMPURE_SCRATCH ? p->scratch
-                  : how == IMPURE_STATISTICS || how == IMPURE_TABLE
+                  : how == IMPURE_STATISTICS || how == IMPURE_TABLE || how == IMPURE_BEYOND
                       ? filled (p, EXTRA_WORDS, -3 - k)
                       : 0;
   }
   gpu_must (&p->g, p->g.ctx_synchronize (), "cuCtxSynchronize");
+  for (int32_t k = 0; k < t->n_ops; k++)
+    if (p->ops[k].how == IMPURE_BEYOND)
+      gpu_must (&p->g, p->g.copy_in (p->extra[k], &p->counter, sizeof p->counter), "cuMemcpyHtoD");
+  gpu_must (&p->g, p->g.ctx_synchronize (), "cuCtxSynchronize"); /* they may only be staged */
 }
 
 /* Streams take turns at random; who uses a tensor waits for those that had it. */
@@ -305,7 +310,7 @@ static void play_op (playing *p, int32_t k, int32_t step) {
   CUdeviceptr at[512];
   for (int32_t i = 0; i < o->n_touches; i++)
     users |= p->tensors[o->touches[i].tensor].users;
-  wait_for (p, users | impure, on);
+  wait_for (p, users, on);
   for (int32_t i = 0; i < o->n_touches; i++) {
     held *x = &p->tensors[o->touches[i].tensor];
     bool listed = o->how == IMPURE_TABLE && o->touches[i].reads && !o->touches[i].writes;

@@ -18,6 +18,7 @@ typedef enum impurity {
   IMPURE_SCRATCH,    /* uses scratch memory that many share; what it finds there is of no matter */
   IMPURE_TABLE,      /* finds what it reads by a table of addresses in memory */
   IMPURE_HABIT,      /* from a certain step on it accumulates */
+  IMPURE_BEYOND,     /* adds to the counter, which it finds by an address in memory */
   IMPURITIES
 } impurity;
 

@@ -74,6 +74,8 @@ static void answer (const played *o, const player_head *p, uint64_t *const *at, 
   }
   if (o->how == IMPURE_STATISTICS)
     add (at[o->n_touches], EXTRA_WORDS, h);
+  if (o->how == IMPURE_BEYOND)
+    add (*(uint64_t *const *)(const void *)at[o->n_touches], EXTRA_WORDS, h);
 }
 
 static void run (const emu_launch *l) {
@@ -116,7 +118,7 @@ static void touches_of (const emu_launch *l, emu_touch tell, void *context) {
     if (o->touches[i].writes || o->how != IMPURE_TABLE)
       tell (context, (uintptr_t)at[i], o->touches[i].words * 8,
             o->touches[i].writes ? EMU_WRITES : 0);
-  if (o->how == IMPURE_SCRATCH)
+  if (o->how == IMPURE_SCRATCH || o->how == IMPURE_COUNTER)
     tell (context, (uintptr_t)at[o->n_touches], EXTRA_WORDS * 8, EMU_WRITES);
 }
 
