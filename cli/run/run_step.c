@@ -22,7 +22,7 @@ enum { MOST_OF_TIME = 995 };
 static int64_t crossing_bytes (const steps *s) {
   int64_t bytes = 0;
   for (int64_t i = 0; i < s->n_crossings; i++)
-    bytes += 2 * beats_life (&s->beats, s->crossings[i].heir)->bytes;
+    bytes += 2 * beats_life (&s->beats, s->crossings[i].carried_out)->bytes;
   return bytes;
 }
 

@@ -67,14 +67,14 @@ static bool take_pairs (step *s, const beats *b, int64_t first, int64_t end) {
   s->pairs = calloc ((size_t)s->n_tensors + 1, sizeof *s->pairs);
   for (int32_t k = 0; s->pairs != NULL && k < s->n_tensors; k++) {
     const life *l = beats_life (b, s->tensors[k].number);
-    if (life_crossing (l, first, end) != CROSSING_NEW)
+    if (life_crossing (l, first, end) != CROSSING_OUT)
       continue;
-    const life *old = beats_replaced (b, l, end - first);
-    int32_t was = old != NULL ? tensor_of (s, old->number) : -1;
+    const life *replaced = beats_replaced (b, l, end - first);
+    int32_t was = replaced != NULL ? tensor_of (s, replaced->number) : -1;
     if (was < 0)
       continue;
-    s->tensors[was].old = true;
-    s->pairs[s->n_pairs++] = (step_pair){ was, k, first - old->born, false };
+    s->tensors[was].carried_in = true;
+    s->pairs[s->n_pairs++] = (step_pair){ was, k, first - replaced->born, false };
   }
   return s->pairs != NULL;
 }
@@ -154,14 +154,14 @@ static bool read_homes (step *s, const int64_t **at, const int64_t *end, int64_t
   return true;
 }
 
-/* A pair stays where its heir never leaves, and there is room for the old one. */
+/* A pair stays where what is carried out never leaves, and there is room for what is carried in. */
 static void find_staying (step *s) {
   for (int32_t i = 0; i < s->n_pairs; i++) {
     step_pair *c = &s->pairs[i];
-    c->stays = s->tensors[c->old].homes != NULL && s->tensors[c->heir].homes != NULL;
+    c->stays = s->tensors[c->carried_in].homes != NULL && s->tensors[c->carried_out].homes != NULL;
     for (int32_t k = 0; k < s->n_actions; k++)
-      c->stays =
-          c->stays && (s->actions[k].what == ACTION_AGAIN || s->actions[k].tensor != c->heir);
+      c->stays = c->stays &&
+                 (s->actions[k].what == ACTION_AGAIN || s->actions[k].tensor != c->carried_out);
   }
 }
 

@@ -19,7 +19,7 @@ typedef struct step_tensor {
   int64_t number; /* of its allocation, when the step was recorded */
   int64_t bytes;
   bool lasts;
-  bool old;          /* of a pair */
+  bool carried_in;   /* of a pair */
   bool borrowed;     /* its slot is another plan's */
   bool checks;       /* it leaves without a copy, if its digest allows that */
   int32_t read_last; /* the last action by which an op that runs again reads it; -1 */
@@ -45,10 +45,10 @@ typedef struct step_again {
   struct repeat *launch;
 } step_again;
 
-/* A tensor that the step frees, made so many beats before it began, and the one that replaces it.
- */
+/* A tensor that the step frees, which the step before made so many beats before this one began, and
+   the one that replaces it, which the next step frees. */
 typedef struct step_pair {
-  int32_t old, heir;
+  int32_t carried_in, carried_out;
   int64_t age;
   bool stays; /* both have granules of their own for all of the step */
 } step_pair;

@@ -43,12 +43,12 @@ void asking_take (shim *s) {
   }
   s->block->seen.crossing_bytes = 0;
   for (int32_t i = 0; i < p->n_pairs; i++)
-    s->block->seen.crossing_bytes += p->tensors[p->pairs[i].old].bytes;
+    s->block->seen.crossing_bytes += p->tensors[p->pairs[i].carried_in].bytes;
   f->strict_left = s->block->config.strict_steps;
   s->block->seen.period_ops = p->n_beats;
 }
 
-/* The program's parent may be a shell, and its heir any process. */
+/* The program's parent may be a shell, and whoever adopts the program any process. */
 static bool launcher_lives (const shim *s) {
   char path[SHIM_PATH + 64];
   struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

@@ -9,7 +9,7 @@ enum { CUTS_TRIED = 16, USED_AGAIN = 3 }; /* so many times the bytes more */
 
 crossing life_crossing (const life *l, int64_t first, int64_t end) {
   bool before = life_at (l, first), behind = life_at (l, end);
-  return before == behind ? CROSSING_NONE : before ? CROSSING_OLD : CROSSING_NEW;
+  return before == behind ? CROSSING_NONE : before ? CROSSING_IN : CROSSING_OUT;
 }
 
 const life *beats_replaced (const beats *b, const life *l, int64_t period) {
@@ -17,8 +17,8 @@ const life *beats_replaced (const beats *b, const life *l, int64_t period) {
   const beat *e = beats_at (b, i);
   if (!beats_kept (b, i) || e->op >= 0)
     return NULL;
-  const life *old = beats_life (b, e->allocation);
-  return old != NULL && old->bytes == l->bytes ? old : NULL;
+  const life *replaced = beats_life (b, e->allocation);
+  return replaced != NULL && replaced->bytes == l->bytes ? replaced : NULL;
 }
 
 /* The last beat that uses each allocation, by its place among those that are kept; 0: none since
@@ -55,18 +55,20 @@ static void mark_costs (const beats *b, int64_t first, int64_t period, const int
   }
 }
 
-/* Whatever crosses was made in the step before, as its heir is made in this one. */
-static bool all_have_heirs (const beats *b, int64_t first, int64_t end) {
-  int64_t from = beats_oldest_life (b), n_old = 0;
+/* All that is carried in was made in the step before, as all that replaces it is made in this one.
+ */
+static bool all_replace_others (const beats *b, int64_t first, int64_t end) {
+  int64_t from = beats_oldest_life (b), n_more = 0;
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
     crossing c = life_crossing (l, first, end);
-    const life *old = c == CROSSING_NEW ? beats_replaced (b, l, end - first) : NULL;
-    if (c == CROSSING_NEW && (old == NULL || life_crossing (old, first, end) != CROSSING_OLD))
+    const life *replaced = c == CROSSING_OUT ? beats_replaced (b, l, end - first) : NULL;
+    if (c == CROSSING_OUT &&
+        (replaced == NULL || life_crossing (replaced, first, end) != CROSSING_IN))
       return false;
-    n_old += (c == CROSSING_OLD) - (c == CROSSING_NEW);
+    n_more += (c == CROSSING_IN) - (c == CROSSING_OUT);
   }
-  return n_old == 0;
+  return n_more == 0;
 }
 
 /* The first of the cheapest at which that holds: frees of the period behind them are known. */
@@ -83,7 +85,7 @@ static bool find_cheapest (const beats *b, int64_t first, int64_t period, const 
     *end = first + i;
     if (sum > least)
       continue;
-    if (all_have_heirs (b, *end - period, *end))
+    if (all_replace_others (b, *end - period, *end))
       return true;
     tried++;
   }

@@ -301,7 +301,7 @@ static void end_step (shim *s) {
   f->plan->good_beat = record_beats (s)->n;
   f->plan->left = 0;
   seen->strict_steps += s->strict;
-  /* heirs take turns between two places, so that the second step maps as well */
+  /* carried tensors take turns between two places, so that the second step maps as well */
   if (!s->strict && f->in_a_row >= (f->plan->n_pairs > 0 ? 2 : 1))
     seen->planned_map_calls += seen->map_calls - f->maps_before;
   f->in_a_row++;
@@ -328,18 +328,18 @@ static bool may_begin (shim *s, moment when) {
     return false;
   }
   asking_better (s);
-  plan_inherit (s, f->plan);
+  plan_carry_over (s, f->plan);
   begin_step (s);
   return true;
 }
 
 /* A result of the step before comes to the granules that this one keeps for it. */
-static bool settle_olds (shim *s, const op *o) {
+static bool settle_carried (shim *s, const op *o) {
   const step *p = s->follow->plan;
   for (int32_t i = 0; p->n_pairs > 0 && i < o->n_refs; i++) {
     const tensor *t = &s->tensors[o->refs[i]];
     const step_tensor *x = t->planned == NONE ? NULL : &p->tensors[t->planned];
-    if (x != NULL && x->old && x->slot == o->refs[i] && !t->escaped &&
+    if (x != NULL && x->carried_in && x->slot == o->refs[i] && !t->escaped &&
         !plan_settle (s, p, x, false))
       return false;
   }
@@ -440,7 +440,7 @@ bool follow_frees (shim *s, int32_t t) {
   const step_tensor *x = k == NONE ? NULL : &f->plan->tensors[k];
   if (x == NULL || x->slot != t || x->read_last < f->action || !is_source (s, k))
     return false;
-  if (x->lasts || x->old)
+  if (x->lasts || x->carried_in)
     leave (s, "a tensor is freed that others are made from", NULL);
   s->tensors[t].kept = f->on;
   return f->on;
@@ -459,7 +459,7 @@ void follow_before (shim *s, op *o) {
     leave (s, "it is another op, or uses other tensors", o);
   if (f->on && uses_dropped (s, o))
     leave (s, "it uses a tensor that is dropped", o);
-  if (f->on && !settle_olds (s, o))
+  if (f->on && !settle_carried (s, o))
     leave (s, "a result of the step before has no place", o);
   if (f->on && f->at == 0 && f->plan->beats[0].bytes < 0)
     mark_begin (s, o);

@@ -352,9 +352,9 @@ CUresult wrap_range (CUdeviceptr *base, size_t *size, CUdeviceptr at) {
 
 /* ---- the end of a stream ---- */
 
-static void turn (uint64_t *bits, uint64_t gone, uint64_t heir) {
+static void turn (uint64_t *bits, uint64_t gone, uint64_t successor) {
   if ((*bits & gone) != 0)
-    *bits = (*bits & ~gone) | heir;
+    *bits = (*bits & ~gone) | successor;
 }
 
 uint64_t stream_all (const shim *s) {
@@ -366,19 +366,19 @@ uint64_t stream_all (const shim *s) {
 }
 
 static void turn_all (shim *s, int32_t from) {
-  const uint64_t bit = (uint64_t)1 << from, heir = (uint64_t)1 << STREAM_IN;
+  const uint64_t bit = (uint64_t)1 << from, successor = (uint64_t)1 << STREAM_IN;
   for (int32_t t = 0; t < s->n_tensors; t++) {
-    turn (&s->tensors[t].users, bit, heir);
-    turn (&s->tensors[t].past, bit, heir);
-    turn (&s->tensors[t].behind, bit, heir);
+    turn (&s->tensors[t].users, bit, successor);
+    turn (&s->tensors[t].past, bit, successor);
+    turn (&s->tensors[t].behind, bit, successor);
     turn (&s->tensors[t].behind_seen, bit, 0);
     s->tensors[t].first = s->tensors[t].first == from ? NONE : s->tensors[t].first;
   }
   for (int32_t c = 0; c < s->n_chunks; c++)
-    turn (&s->chunks[c].pending, bit, heir);
-  turn (&s->fence, bit, heir);
+    turn (&s->chunks[c].pending, bit, successor);
+  turn (&s->fence, bit, successor);
   turn (&s->fence_seen, bit, 0);
-  turn (&s->small_pending, bit, heir);
+  turn (&s->small_pending, bit, successor);
   turn (&s->small_seen, bit, 0);
 }
 

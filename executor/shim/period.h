@@ -24,10 +24,11 @@ static inline bool beat_is_loose (uint64_t token) {
   return (token & 1) != 0;
 }
 
-/* Across the border of a step: the old one is there where it begins and freed in it, the new one is
-   made in its place and there where it ends. Both may have room of their own for all of the step.
+/* Across the border of a step: what is carried in is there where it begins and freed in it, what is
+   carried out is made in its place and there where it ends. Both may have room of their own for all
+   of the step.
  */
-typedef enum crossing { CROSSING_NONE, CROSSING_OLD, CROSSING_NEW, CROSSING_STAYS } crossing;
+typedef enum crossing { CROSSING_NONE, CROSSING_IN, CROSSING_OUT, CROSSING_STAYS } crossing;
 
 /* An allocation's life, in beats. */
 typedef struct life {

@@ -156,10 +156,10 @@ static int32_t left_over (const shim *s, const step *p, const step_pair *c) {
   if (i < 0 || c->age >= b->capacity || beats_at (b, i)->op >= 0)
     return NONE;
   int64_t number = beats_at (b, i)->allocation;
-  int32_t t = p->tensors[c->heir].slot;
+  int32_t t = p->tensors[c->carried_out].slot;
   if (t < 0 || !s->tensors[t].live || s->tensors[t].number != number)
     t = tensor_numbered (s, number);
-  bool is_it = t != NONE && s->tensors[t].bytes == p->tensors[c->old].bytes;
+  bool is_it = t != NONE && s->tensors[t].bytes == p->tensors[c->carried_in].bytes;
   return is_it && s->tensors[t].holds == 0 ? t : NONE;
 }
 
@@ -178,23 +178,24 @@ bool plan_all_last (const shim *s, const step *p) {
   return true;
 }
 
-/* The heir of the step before is the old one of this, and takes its address space along: the next
-   heir gets that of the one before it, so that two take turns, with their granules where they stay.
- */
-void plan_inherit (shim *s, step *p) {
+/* Tensors that the step before carried out are carried into this one, and take their address space
+   along: what replaces one gets that of the one before it, so that two take turns, with their
+   granules where they stay. */
+void plan_carry_over (shim *s, step *p) {
   for (int32_t i = 0; i < p->n_pairs; i++) {
-    step_tensor *old = &p->tensors[p->pairs[i].old], *heir = &p->tensors[p->pairs[i].heir];
-    int32_t t = left_over (s, p, &p->pairs[i]), was = old->borrowed ? NONE : old->slot;
-    s->tensors[t].planned = p->pairs[i].old;
-    if (old->slot == t)
+    step_tensor *in = &p->tensors[p->pairs[i].carried_in];
+    step_tensor *out = &p->tensors[p->pairs[i].carried_out];
+    int32_t t = left_over (s, p, &p->pairs[i]), was = in->borrowed ? NONE : in->slot;
+    s->tensors[t].planned = p->pairs[i].carried_in;
+    if (in->slot == t)
       continue;
-    old->slot = t;
-    old->borrowed = heir->slot != t && s->tensors[t].reserved;
-    if (heir->slot == t) {
-      heir->slot = was;
-      const int64_t *homes = old->homes;
-      old->homes = p->pairs[i].stays ? heir->homes : old->homes;
-      heir->homes = p->pairs[i].stays ? homes : heir->homes;
+    in->slot = t;
+    in->borrowed = out->slot != t && s->tensors[t].reserved;
+    if (out->slot == t) {
+      out->slot = was;
+      const int64_t *homes = in->homes;
+      in->homes = p->pairs[i].stays ? out->homes : in->homes;
+      out->homes = p->pairs[i].stays ? homes : out->homes;
     } else if (was != NONE)
       give_back (s, was);
     s->tensors[t].reserved = true;
@@ -218,9 +219,9 @@ static void set_home (shim *s, const step_tensor *p, const int32_t *chunk_of) {
 }
 
 /* Between two steps they are on the host, but for those that stay. */
-static bool olds_leave (shim *s, const step *p) {
+static bool carried_leave (shim *s, const step *p) {
   for (int32_t i = 0; i < p->n_pairs; i++) {
-    int32_t t = p->tensors[p->pairs[i].old].slot;
+    int32_t t = p->tensors[p->pairs[i].carried_in].slot;
     const tensor *x = &s->tensors[t];
     if (!p->pairs[i].stays && !x->escaped &&
         !pages_out (s, t, x->first_page, x->first_page + x->n_pages))
@@ -230,8 +231,8 @@ static bool olds_leave (shim *s, const step *p) {
 }
 
 bool plan_arrange (shim *s, step *p) {
-  plan_inherit (s, p);
-  if (!olds_leave (s, p))
+  plan_carry_over (s, p);
+  if (!carried_leave (s, p))
     return false;
   for (int32_t k = 0; k < p->n_tensors; k++)
     if (p->tensors[k].slot >= 0)

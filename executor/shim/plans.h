@@ -27,7 +27,7 @@ bool plans_have (const plans *all, int64_t beats);
  */
 bool plan_all_last (const shim *s, const step *p);
 /* Those are known by their place in the plan, where that holds. */
-void plan_inherit (shim *s, step *p);
+void plan_carry_over (shim *s, step *p);
 /* Everything goes where the plan has it between two steps, and is known by its place in it. */
 bool plan_arrange (shim *s, step *p);
 /* A tensor that the step has just made goes to its place. */

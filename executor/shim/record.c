@@ -401,10 +401,10 @@ static void put_crossings (record *r, int64_t first, int64_t end) {
   int64_t from = beats_oldest_life (b);
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
-    const life *old =
-        life_crossing (l, first, end) == CROSSING_NEW ? beats_replaced (b, l, end - first) : NULL;
-    if (old != NULL)
-      put (r, RECORD_CROSSING, (int64_t[]){ old->number, n }, 2);
+    const life *replaced =
+        life_crossing (l, first, end) == CROSSING_OUT ? beats_replaced (b, l, end - first) : NULL;
+    if (replaced != NULL)
+      put (r, RECORD_CROSSING, (int64_t[]){ replaced->number, n }, 2);
   }
 }
 
@@ -455,7 +455,7 @@ static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
     const life *l = beats_life (b, n);
     if (life_at (l, first))
       put_allocation (r, l);
-    bool frees = l->born >= first || life_crossing (l, first, end) == CROSSING_OLD;
+    bool frees = l->born >= first || life_crossing (l, first, end) == CROSSING_IN;
     if (frees && l->freed > first && l->freed <= end)
       freed[n_freed++] = l;
   }

@@ -191,23 +191,23 @@ static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
 }
 
 /* Results of the step before lie on the host, but for those that stay. */
-static void inherit (foreseer *f) {
+static void carry_in (foreseer *f) {
   for (int64_t i = 0; i < f->steps->n_crossings; i++) {
-    int32_t old = thing_of (f, f->steps->crossings[i].old);
-    int32_t heir = thing_of (f, f->steps->crossings[i].heir);
-    if (old < 0 || heir < 0)
+    int32_t in = thing_of (f, f->steps->crossings[i].carried_in);
+    int32_t out = thing_of (f, f->steps->crossings[i].carried_out);
+    if (in < 0 || out < 0)
       continue;
-    thing *x = &f->things[old];
+    thing *x = &f->things[in];
     thing_made (x);
-    x->own[STREAM_OUT] = f->things[heir].own[STREAM_OUT];
-    for (int64_t p = 0; f->map->leaves[heir] && x->homes != NULL && p < x->pages; p++)
+    x->own[STREAM_OUT] = f->things[out].own[STREAM_OUT];
+    for (int64_t p = 0; f->map->leaves[out] && x->homes != NULL && p < x->pages; p++)
       x->state[p] = AWAY;
   }
 }
 
 static bool run_step (foreseer *f, int64_t step) {
   int64_t action = 0, freed = 0, order = 0;
-  inherit (f);
+  carry_in (f);
   for (int64_t b = 0; b < f->n_beats; b++) {
     const beat *e = beats_at (&f->steps->beats, f->map->first + b);
     int32_t made = e->op < 0 ? thing_of (f, e->allocation) : -1;

@@ -73,8 +73,8 @@ static int64_t told_bytes (const maker *m, int64_t bytes) {
 static const life *named_by (const maker *m, const life *l) {
   const steps *s = m->steps;
   for (int64_t i = 0; i < s->n_crossings; i++)
-    if (s->crossings[i].old == l->number)
-      return beats_life (&s->beats, s->crossings[i].heir);
+    if (s->crossings[i].carried_in == l->number)
+      return beats_life (&s->beats, s->crossings[i].carried_out);
   return l;
 }
 
@@ -99,7 +99,7 @@ static bool add_tensor (maker *m, const life *l, bool lasts, error *err) {
   t->pinned = l->pinned || l->crossing == CROSSING_STAYS;
   m->tensor_of[l->number] = x;
   m->map->number[x] = l->number;
-  m->map->leaves[x] = l->crossing == CROSSING_NEW && !m->crosses;
+  m->map->leaves[x] = l->crossing == CROSSING_OUT && !m->crosses;
   return true;
 }
 
@@ -126,7 +126,7 @@ static bool has_op_before (const maker *m, int64_t beat) {
 
 /* A result of the step before that is on the host needs no room where no op uses it. */
 static bool is_in_step (const maker *m, const life *l) {
-  if (l->crossing == CROSSING_OLD)
+  if (l->crossing == CROSSING_IN)
     return m->crosses ? has_op_before (m, l->freed) : is_used (m, l->number);
   bool there = life_at (l, m->map->first) && l->born >= 0;
   return there || (l->born >= m->map->first && l->born < m->map->end);
@@ -137,8 +137,8 @@ static int64_t handed_bytes (const maker *m) {
   const steps *s = m->steps;
   int64_t bytes = 0;
   for (int64_t i = 0; i < s->n_crossings; i++)
-    if (is_used (m, s->crossings[i].old))
-      bytes += 2 * told_bytes (m, beats_life (&s->beats, s->crossings[i].old)->bytes);
+    if (is_used (m, s->crossings[i].carried_in))
+      bytes += 2 * told_bytes (m, beats_life (&s->beats, s->crossings[i].carried_in)->bytes);
   return bytes;
 }
 
@@ -148,9 +148,9 @@ static void let_stay (const maker *m) {
   if (handed_bytes (m) > m->options->most_staying_bytes)
     return;
   for (int64_t i = 0; i < s->n_crossings; i++)
-    if (is_used (m, s->crossings[i].old)) {
-      beats_life (&s->beats, s->crossings[i].old)->crossing = CROSSING_STAYS;
-      beats_life (&s->beats, s->crossings[i].heir)->crossing = CROSSING_STAYS;
+    if (is_used (m, s->crossings[i].carried_in)) {
+      beats_life (&s->beats, s->crossings[i].carried_in)->crossing = CROSSING_STAYS;
+      beats_life (&s->beats, s->crossings[i].carried_out)->crossing = CROSSING_STAYS;
     }
 }
 
@@ -168,7 +168,7 @@ static bool add_tensors (maker *m, error *err) {
   for (int64_t k = 0; k < n; k++) {
     const life *l = beats_life (b, k);
     bool lasts =
-        (l->born < m->map->first && l->crossing != CROSSING_OLD) || l->crossing == CROSSING_STAYS;
+        (l->born < m->map->first && l->crossing != CROSSING_IN) || l->crossing == CROSSING_STAYS;
     m->tensor_of[k] = -1;
     if (is_in_step (m, l) && !add_tensor (m, l, lasts, err))
       return false;
@@ -221,7 +221,7 @@ static bool count_steps (maker *m, error *err) {
 static void add_unused (maker *m) {
   const beats *b = &m->steps->beats;
   for (int64_t n = 0; m->crosses && n < b->n_lives; n++)
-    if (m->tensor_of[n] >= 0 && beats_life (b, n)->crossing == CROSSING_OLD && !is_used (m, n))
+    if (m->tensor_of[n] >= 0 && beats_life (b, n)->crossing == CROSSING_IN && !is_used (m, n))
       build_read (m->build, m->tensor_of[n]);
 }
 
@@ -250,7 +250,7 @@ static shim_fact fact_of (const maker *m, int64_t beat, int32_t ref) {
 static bool is_first_use (const maker *m, int64_t beat, int64_t number) {
   const beats *b = &m->steps->beats;
   const life *l = beats_life (b, number);
-  if (l->born < m->map->first || l->crossing == CROSSING_OLD || l->crossing == CROSSING_STAYS)
+  if (l->born < m->map->first || l->crossing == CROSSING_IN || l->crossing == CROSSING_STAYS)
     return false;
   for (int64_t i = l->born; i < beat; i++)
     for (int32_t r = 0; r < beats_at (b, i)->n_refs; r++)
@@ -326,7 +326,7 @@ static void add_ends (maker *m, trace *t) {
     }
     if (last != NO_OP && before_free > last)
       t->tensors[x].dies_after = before_free;
-    if (l->crossing == CROSSING_OLD && m->crosses)
+    if (l->crossing == CROSSING_IN && m->crosses)
       t->tensors[x].born_before = 0;
   }
 }

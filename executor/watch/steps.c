@@ -111,11 +111,11 @@ static void add_allocation (steps *s, int64_t number, int64_t bytes) {
 }
 
 static bool add_crossing (steps *s, const steps_crossing *c) {
-  life *old = beats_life (&s->beats, c->old), *heir = beats_life (&s->beats, c->heir);
-  if (old == NULL || heir == NULL || old->born < 0 || old->freed < 0)
+  life *in = beats_life (&s->beats, c->carried_in), *out = beats_life (&s->beats, c->carried_out);
+  if (in == NULL || out == NULL || in->born < 0 || in->freed < 0)
     return false;
-  old->crossing = CROSSING_OLD;
-  heir->crossing = CROSSING_NEW;
+  in->crossing = CROSSING_IN;
+  out->crossing = CROSSING_OUT;
   s->crossings[s->n_crossings++] = *c;
   return true;
 }

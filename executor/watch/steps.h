@@ -24,7 +24,7 @@ typedef struct steps_link {
 } steps_link;
 
 typedef struct steps_crossing { /* numbers of allocations */
-  int64_t old, heir;
+  int64_t carried_in, carried_out;
 } steps_crossing;
 
 typedef struct steps {
