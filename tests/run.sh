@@ -83,7 +83,9 @@ crossing_modes() { # strict and aliased, and any order of events
   local it options=("--strict always" "--strict sync" "--strict-steps 0 --paranoid 4" "--strict-steps 1 --emulated fuzz=200us,seed=1"
     "--strict-steps 1 --emulated link=50MB/s,fuzz=200us,seed=2" "--emulated races=yes" "--emulated clock=real")
   for it in "${options[@]}"; do
-    same "$1" --wait --budget 1000KiB $it -- "$programs/habits" "$kernels" 20 "$1" && [ "$(figure planned_steps "$1")" -ge 13 ] || { echo "$it"; return 1; }
+    same "$1" --wait --budget 1000KiB $it -- "$programs/habits" "$kernels" 20 "$1" || { echo "$it"; return 1; }
+    case $it in *clock=real*) continue ;; esac # what ops take on a busy machine decides whether there is a plan
+    [ "$(figure planned_steps "$1")" -ge 13 ] || { echo "$it"; return 1; }
   done
 }
 profiled_crossing() { # a profile has results where they are, of both steps: the peak is what the program held

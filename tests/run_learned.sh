@@ -77,7 +77,9 @@ found_out() { # one that writes all at once what it only read is copied, and nam
   local it options=("" "--strict always" "--strict-steps 0 --paranoid 4" "--emulated fuzz=200us,seed=1" "--emulated races=yes" "--emulated clock=real" "--emulated link=50MB/s")
   plain turns "$programs/habits" "$kernels" 24 turns || return 1
   for it in "${options[@]}"; do
-    same turns --wait --budget 1500KiB $it -- "$programs/habits" "$kernels" 24 turns && [ "$(figure checks turns)" -gt 0 ] &&
+    same turns --wait --budget 1500KiB $it -- "$programs/habits" "$kernels" 24 turns || { echo "$it"; return 1; }
+    case $it in *clock=real*) continue ;; esac # what ops take on a busy machine decides what leaves
+    [ "$(figure checks turns)" -gt 0 ] &&
       [ "$(figure changed turns)" -gt 0 ] && grep -q '"changed_op": "turn"' turns.json || { echo "$it"; cat turns.err; grep 'check\|change' turns.json; return 1; }
   done
 }

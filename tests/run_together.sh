@@ -21,7 +21,7 @@ shared() { # with a group's room, which is all of it
   made 3 16 && same made --wait --share g --least 64KiB --host 1GiB --budget $((holds * 55 / 100))B --emulated $device -- "${player[@]}" 16 step3.json && again made
 }
 resized() { # another program comes and goes, so that plans are made for less and for more
-  local first status=0 i more=300
+  local first status=0 i more=300 device=granule=8192,link=100MB/s # so slow that ops which a busy machine delays are worth it
   made 3 $more || return 1
   "$ferry" run -q --driver emulated --wait --share r --least 64KiB --host 1GiB --budget $((holds * 85 / 100))B --emulated $device,clock=real --report first.json --keep-trace first.trace -- \
     "${player[@]}" $more step3.json >first.out 2>first.err &
