@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/shim/guard.h"
 #include "executor/shim/record.h"
 #include "executor/shim/repeat.h"
 
@@ -68,6 +69,12 @@ static void give_own_chunks (const shim *s, step *p, bool *given) {
   }
 }
 
+/* In their order, or strewn: neighbours are far from each other, and each has its turn. */
+static int32_t chunk_in_turn (const shim *s, int32_t i) {
+  enum { FAR = 7919 };
+  return VARIANT (strewn) && s->n_chunks % FAR != 0 ? (int32_t)((int64_t)i * FAR % s->n_chunks) : i;
+}
+
 /* Granules are chunks, but for those of small tensors. */
 static bool give_chunks (shim *s, step *p) {
   while (chunk_new (s) != NONE) {
@@ -82,7 +89,8 @@ static bool give_chunks (shim *s, step *p) {
     p->chunk_of[g] = NONE;
   give_own_chunks (s, p, given);
   int32_t g = 0;
-  for (int32_t c = 0; c < s->n_chunks && g < p->granules; c++) {
+  for (int32_t i = 0; i < s->n_chunks && g < p->granules; i++) {
+    int32_t c = chunk_in_turn (s, i);
     while (g < p->granules && p->chunk_of[g] != NONE)
       g++;
     if (g < p->granules && !s->chunks[c].small && !given[c])

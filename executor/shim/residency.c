@@ -140,7 +140,8 @@ static void wait_for_chunk (shim *s, const op *o, tensor *t, chunk *c) {
   wait_for (s, o->stream, o->stream_bit, c->pending);
   wait_for_copy (s, o->stream, o->stream_bit, STREAM_OUT, c->freed_by);
   wait_for_copy (s, o->stream, o->stream_bit, STREAM_CHECK, c->checked_by);
-  wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, c->came_by);
+  wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN,
+                 c->came_by > 0 && VARIANT (tail) ? s->work[STREAM_IN] : c->came_by);
   t->behind |= c->pending | (uint64_t)(c->freed_by > 0) << STREAM_OUT |
                (uint64_t)(c->checked_by > 0) << STREAM_CHECK |
                (uint64_t)(c->came_by > 0) << STREAM_IN;

@@ -31,7 +31,7 @@ EXTRA_DIST += \
 
 # On a machine with a GPU; gpu-pack elsewhere, and check.sh of what it makes there.
 GPU_RESULTS = $(abs_srcdir)/data/gpu
-gpu-pack: all
+gpu-pack: all $(UNGUARDED)
 	@MAKE='$(MAKE)' bash $(srcdir)/tests/gpu/pack.sh . gpu-pack
 gpu-check: gpu-pack
 	@bash gpu-pack/check.sh '$(GPU_RESULTS)'

@@ -5,7 +5,8 @@
   where.py FOLDER FERRY PROGRAMS   the same, tiny, on the emulated device; PROGRAMS has player and its kernels
 
 At 70 % of what it holds the first network runs as it is; with no events around its ops; without digests; with swaps
-alone; and with another kind of convolution (dry: on three streams). Then come the rows of the table: 50 %, and
+alone; with waits for the tail of the copies in; with granules that lie far from each other; and with another kind of
+convolution (dry: on three streams). Then come the rows of the table: 50 %, and
 both of the second network. Each run has a timeline, NAME.html and NAME.chrome.json; FOLDER/where.json is written behind each.
 WHERE_SECONDS, 290 without it: no row begins later. The exit status is 1 where a run said something else than the
 program alone, held more than its budget or failed; 77 where there is no PyTorch or no GPU.
@@ -23,6 +24,7 @@ from torch_run import gpu, last_line, parsed
 HERE = os.path.dirname(os.path.abspath(__file__))
 VARIANTS = {"as it is": [], "events off": ["--time-every", "0"], "no digests": ["--remake", "trusted"],
             "swaps alone": ["--remake", "off"]}
+WAYS = {"waits for the tail": "tail", "granules strewn": "strewn"}  # of the library for tests, FERRY_VARIANT
 STEPS, LONGEST_S = "24", 120
 
 
@@ -32,6 +34,7 @@ class Where:
         self.begun, self.rows = time.monotonic(), []
         self.most_s = int(os.environ.get("WHERE_SECONDS", "290"))
         os.makedirs(folder, exist_ok=True)
+        self.ways = os.path.join(programs or os.path.join(os.path.dirname(os.path.realpath(ferry)), "ways"), "libferry-shim.so")
 
     def program(self, network, way):
         """A network's command; the other way of the emulated one has streams."""
@@ -40,10 +43,11 @@ class Where:
         more = ["streams=3"] if way != "plain" else []
         return [f"{self.programs}/player", f"{self.programs}/player_kernels.so", STEPS, network, *more]
 
-    def start(self, command):
+    def start(self, command, way=""):
+        more = {"FERRY_VARIANT": f",{way},", "FERRY_SHIM_LIBRARY": self.ways} if way else {}
         left = max(1, min(LONGEST_S, self.most_s - (time.monotonic() - self.begun)))
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=left)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=left, env={**os.environ, **more})
         except subprocess.TimeoutExpired:
             return None, f"not done in {left:.0f} s", 0
         if done.returncode == 77:
@@ -54,13 +58,13 @@ class Where:
         ns = said.get("step_ns", 0) or int(took.group(1) if took else 0)
         return what, "" if done.returncode == 0 else last_line(done.stderr) or "it failed", ns
 
-    def under(self, network, way, budget, name, options):
+    def under(self, network, way, budget, name, options, variant=""):
         stem = os.path.join(self.folder, re.sub(r"[^a-z0-9]+", "-", name.lower()))
         device = ["--driver", "emulated", "--emulated", "granule=8192,link=300MB/s"] if self.programs else []
         command = [self.ferry, "run", "-q", "--wait", "--budget", budget, "--report", stem + ".report.json", "--chrome",
                    stem + ".chrome.json", "--html", stem + ".html", *device, *options, "--",
                    *self.program(network, way)]
-        said, error, ns = self.start(command)
+        said, error, ns = self.start(command, variant)
         report = {}
         if os.path.exists(stem + ".report.json"):
             with open(stem + ".report.json") as f:
@@ -74,13 +78,14 @@ class Where:
                        "gpu": "emulated device" if self.programs else gpu("name"), "rows": self.rows},
                       f, indent=1, sort_keys=True)
 
-    def row(self, network, part, percent, alone, options=(), way="plain"):
+    def row(self, network, part, percent, alone, options=(), way="plain", variant=""):
         name = f"{os.path.basename(network)} {percent} {part}"
-        if time.monotonic() - self.begun > self.most_s:
-            self.rows.append({"name": name, "error": "no time was left", "skipped": True})
+        late = time.monotonic() - self.begun > self.most_s
+        if late or (variant and not os.path.exists(self.ways)):
+            self.rows.append({"name": name, "error": "no time was left" if late else f"{self.ways} is not there", "skipped": True})
             return self.write()
         plain, whole = alone
-        said, error, ns, report, command = self.under(network, way, f"{whole * percent // 100}B", name, list(options))
+        said, error, ns, report, command = self.under(network, way, f"{whole * percent // 100}B", name, list(options), variant)
         seen, predicted = report.get("planned_step_ns", 0), report.get("predicted_step_ns", 0)
         self.rows.append({
             "name": name, "network": network, "percent": percent, "variant": part, "command": " ".join(command),
@@ -108,6 +113,8 @@ class Where:
         alone = self.alone(first)
         for part, options in VARIANTS.items() if alone else ():
             self.row(first, part, 70, alone, options)
+        for part, variant in WAYS.items() if alone else ():
+            self.row(first, part, 70, alone, variant=variant)
         other = self.alone(first, "native") if alone else None
         if other:
             self.row(first, "other convolutions", 70, other, way="native")

@@ -7,5 +7,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 export FERRY_DETERMINISTIC=1 CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTHONDONTWRITEBYTECODE=1
 export PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync
 ferry=${2:-${FERRY:-ferry}}
+[ -z "${2:-${FERRY:-}}" ] && [ -x "$here/bin/ferry" ] && ferry=$here/bin/ferry # in a pack
 [ -x "$(command -v "$ferry")" ] || { echo "where.sh: $ferry is not there: skipped"; exit 77; }
 exec "${FERRY_PYTHON:-python3}" "$here/where.py" "${1:-$here/../../data/gpu/where}" "$ferry"
