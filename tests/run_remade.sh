@@ -39,6 +39,7 @@ faster() { # with tensors made again a step takes less, and what was predicted
     remade off $seed 55 --remake off -- && right off && [ "$(figure remakes off)" = 0 ] || return 1
     remade on $seed 55 -- && right on || return 1
     swapped=$(figure planned_step_ns off) took=$(figure planned_step_ns on) predicted=$(figure predicted_step_ns on)
+    grep -q '"made_again": \[{"launches": [1-9]' on.json || { echo "nobody tells what was made again"; return 1; }
     [ "$(figure dropped_bytes on)" -gt 0 ] && [ $((took * 100)) -lt $((swapped * 95)) ] && [ $((took * 100)) -le $((predicted * 102)) ] &&
       [ $((took * 100)) -ge $((predicted * 98)) ] && [ "$(figure unfit_ops on)" = 0 ] && [ "$(figure planned_map_calls on)" = 0 ] || { echo "swapped $swapped, took $took, predicted $predicted"; cat on.err; return 1; }
   done

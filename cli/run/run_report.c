@@ -29,12 +29,31 @@ static int64_t n_unfit (const shim_block *b) {
   return b->seen.unfit_ops < SHIM_UNFIT_OPS ? b->seen.unfit_ops : SHIM_UNFIT_OPS;
 }
 
+/* The ops that were made again most often. */
+static void name_most (const shim_block *b, char *out, size_t size) {
+  enum { MOST = 3 };
+  bool told[SHIM_AGAIN_OPS] = { false };
+  size_t at = 0;
+  for (int n = 0; n < MOST && n < b->again_ops; n++) {
+    int32_t best = -1;
+    for (int32_t i = 0; i < b->again_ops; i++)
+      if (!told[i] && (best < 0 || b->again_op[i].launches > b->again_op[best].launches))
+        best = i;
+    told[best] = true;
+    int wrote = snprintf (out + at, size - at, "%s`%s` %lld times", n ? ", " : ": ",
+                          b->again_op[best].name, (long long)b->again_op[best].launches);
+    at += wrote > 0 && at + (size_t)wrote < size ? (size_t)wrote : 0;
+  }
+  out[at] = 0;
+}
+
 static void say_remade (const call *c, const shim_block *b) {
   const shim_seen *s = &b->seen;
-  char a[UNITS_TEXT];
+  char a[UNITS_TEXT], most[SHIM_TEXT];
+  name_most (b, most, sizeof most);
   if (s->dropped_bytes > 0)
-    call_note (c, "%s more left to be made again, by %lld launches",
-               units_bytes (a, s->dropped_bytes), (long long)s->remakes);
+    call_note (c, "%s more left to be made again, by %lld launches%s",
+               units_bytes (a, s->dropped_bytes), (long long)s->remakes, most);
   for (int64_t i = 0; i < n_unfit (b); i++)
     call_note (c, "kernel `%s` is not launched again: %s", b->unfit_op[i].name,
                unfit_texts[b->unfit_op[i].why]);
@@ -53,6 +72,18 @@ static void add_unfit (json_writer *w, const shim_block *b) {
   }
   json_close_array (w);
   json_add_int (w, "unfit_ops", b->seen.unfit_ops);
+}
+
+static void add_again (json_writer *w, const shim_block *b) {
+  json_put_key (w, "made_again");
+  json_open_array (w);
+  for (int32_t i = 0; i < b->again_ops; i++) {
+    json_open_object (w);
+    json_add_int (w, "launches", b->again_op[i].launches);
+    json_add_text (w, "op", b->again_op[i].name);
+    json_close_object (w);
+  }
+  json_close_array (w);
 }
 
 static void tell_figures (const call *c, const shim_block *b, int status) {
@@ -143,6 +174,7 @@ bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_b
   json_add_int (&w, "leaves", s->leaves);
   json_add_text (&w, "left_at", b->left_at);
   json_add_int (&w, "live_high_bytes", s->live_high_bytes);
+  add_again (&w, b);
   json_add_int (&w, "map_calls", s->map_calls);
   json_put_key (&w, "messages");
   json_open_array (&w);

@@ -17,9 +17,10 @@ struct again {
   int32_t n_dropped;
   uint64_t unfit[MOST_UNFIT]; /* tokens of ops */
   int32_t n_unfit;
-  const step *paired; /* the plan that has the pairs of digests */
-  bool net;           /* dropped tensors are copied as well */
-  bool more;          /* ops are unfit that were not known to be */
+  const step *paired;              /* the plan that has the pairs of digests */
+  bool net;                        /* dropped tensors are copied as well */
+  bool more;                       /* ops are unfit that were not known to be */
+  int32_t name_of[SHIM_AGAIN_OPS]; /* of each row of the block's again_op */
 };
 
 static bool verifies (const shim *s) {
@@ -332,6 +333,21 @@ static bool finish_results (shim *s, const step *p, int32_t action) {
   return good;
 }
 
+static void count_again (shim *s, int32_t name) {
+  shim_block *b = s->block;
+  int32_t i = 0;
+  while (i < b->again_ops && s->again->name_of[i] != name)
+    i++;
+  if (i == SHIM_AGAIN_OPS)
+    return;
+  if (i == b->again_ops) {
+    s->again->name_of[i] = name;
+    snprintf (b->again_op[i].name, sizeof b->again_op[i].name, "%s", s->names[name]);
+    b->again_ops++;
+  }
+  b->again_op[i].launches++;
+}
+
 static bool run_op (shim *s, const step *p, int32_t action) {
   const step_again *a = &p->again[p->actions[action].again];
   const int32_t *refs;
@@ -345,6 +361,7 @@ static bool run_op (shim *s, const step *p, int32_t action) {
     good = digest_inputs (s, a, pair, 0);
   }
   good = good && repeat_launch (s, a->launch);
+  count_again (s, repeat_name (a->launch));
   if (pair != 0)
     good =
         good && digest_inputs (s, a, pair, 1) &&

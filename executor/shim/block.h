@@ -103,11 +103,16 @@ typedef enum shim_unfit {
   UNFIT_LATER,  /* it was well where it ran first, and its results were others later */
   UNFITS
 } shim_unfit;
-enum { SHIM_UNFIT_OPS = 8 };
+enum { SHIM_UNFIT_OPS = 8, SHIM_AGAIN_OPS = 32 };
 typedef struct shim_unfit_op {
   char name[128];
   int32_t why; /* a shim_unfit */
 } shim_unfit_op;
+
+typedef struct shim_again_op { /* of one name */
+  char name[128];
+  int64_t launches;
+} shim_again_op;
 
 /* The driver's calls, as CUPTI saw them. */
 typedef struct shim_audit {
@@ -142,6 +147,8 @@ typedef struct shim_block {
   char changed_op[128]; /* wrote one of these, as digests told; before, the last that used the first
                          */
   shim_unfit_op unfit_op[SHIM_UNFIT_OPS]; /* the first of seen.unfit_ops */
+  shim_again_op again_op[SHIM_AGAIN_OPS]; /* the first that were launched again */
+  int32_t again_ops;                      /* so many rows */
   char remade_op[128]; /* launched again, with other results that could not be mended: the end */
   bool by_cupti;       /* a profile's times are of CUPTI's records */
   int64_t cupti_ops;   /* so many ops have one */
