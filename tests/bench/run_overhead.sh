@@ -18,14 +18,15 @@ plain=$(((b - a) / 4000)) shim=$(((d - c) / 4000))
 printf '%-28s %8s\n' "instructions a launch" "" "  the emulator and the program" "$plain" "  with the shim" "$shim" "  the shim alone" "$((shim - plain))"
 printf '{"bench": "run_overhead", "plain": %d, "shim": %d, "difference": %d}\n' "$plain" "$shim" "$((shim - plain))"
 
-# The shim's own instructions in planned steps, without what the driver takes: each launch; each tensor that leaves and
+# The shim's own instructions in planned steps, without what the driver and its kernels take: each launch; each tensor that leaves and
 # comes back; each launch that is made again.
 own() { # NAME STEPS OPTIONS...: of a whole run; its report is NAME's
   "$ferry" run -q --driver emulated --report "$1.json" --wait --paranoid 0 --effort quick "${@:3}" -- \
     valgrind --tool=callgrind --callgrind-out-file=calls "$programs/player" "$programs/player_kernels.so" "$2" step.json >/dev/null 2>&1
   awk '/^c?ob=/ { id = $1; sub (/^c?ob=/, "", id); if (NF > 1) name[id] = $2; if (/^ob=/) at = id }
+    /^c?fn=/ { f = $1; sub (/^c?fn=/, "", f); if (NF > 1) called[f] = $2; if (/^fn=/) in_f = f }
     /^calls=/ { skip = 1; next }
-    /^[0-9+*-]/ { if (skip) skip = 0; else if (name[at] ~ /libferry-shim/) sum += $2 }
+    /^[0-9+*-]/ { if (skip) skip = 0; else if (name[at] ~ /libferry-shim/ && called[in_f] !~ /^(digest_of|digest_run|copy_run|mixed|word_at)/) sum += $2 }
     END { printf "%d\n", sum }' calls
 }
 a_step() { # NAME OPTIONS...: of 16 planned steps, one
