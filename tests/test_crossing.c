@@ -68,16 +68,16 @@ START_TEST (a_cut_is_where_results_cross_and_are_not_used_again) {
   ck_assert_int_eq (s->n_lasting, 1);
   ck_assert_int_eq (s->n_pairs, 1);
   const step_pair *c = s->pairs;
-  ck_assert_int_eq (s->tensors[c->old].bytes, RESULT);
-  ck_assert_int_eq (s->tensors[c->heir].bytes, RESULT);
-  ck_assert (!s->tensors[c->old].lasts && !s->tensors[c->heir].lasts);
-  ck_assert_int_eq (beats_at (&b, first - c->age)->allocation, s->tensors[c->old].number);
+  ck_assert_int_eq (s->tensors[c->carried_in].bytes, RESULT);
+  ck_assert_int_eq (s->tensors[c->carried_out].bytes, RESULT);
+  ck_assert (!s->tensors[c->carried_in].lasts && !s->tensors[c->carried_out].lasts);
+  ck_assert_int_eq (beats_at (&b, first - c->age)->allocation, s->tensors[c->carried_in].number);
   bool made = false;
   for (int32_t i = 0; i < s->n_beats; i++) {
-    made = made || s->beats[i].tensor == c->heir;
+    made = made || s->beats[i].tensor == c->carried_out;
     for (int32_t k = 0; k < s->beats[i].n_refs; k++) {
       int32_t t = s->refs[s->beats[i].first_ref + k];
-      ck_assert (t >= 0 && t != c->old && (t != c->heir || made));
+      ck_assert (t >= 0 && t != c->carried_in && (t != c->carried_out || made));
     }
   }
   ck_assert (made);
@@ -93,7 +93,7 @@ START_TEST (one_that_the_next_step_reads_crosses_too) {
   bool read = false;
   for (int32_t i = 0; i < s->n_beats; i++)
     for (int32_t k = 0; k < s->beats[i].n_refs; k++)
-      read = read || s->refs[s->beats[i].first_ref + k] == s->pairs[0].old;
+      read = read || s->refs[s->beats[i].first_ref + k] == s->pairs[0].carried_in;
   ck_assert (read);
   step_free (s);
 }
