@@ -29,7 +29,7 @@ static const refusal trace_refusals[] = {
   { "{", "string or '}' expected" },
   { "[]", "an object is needed here, not an array" },
   { "{\"format\":\"ferry-trace/9\"}", "/format: `ferry-trace/9` is not a trace" },
-  { "{\"tensors\":[]}", "`format` is missing" },
+  { "{\"tensors\":[]}", "`format` is missing: this is no trace, and no profile that" },
   { HEAD "\"ops\":[{}]" TAIL, "`tensors` is missing" },
   { HEAD TENSORS "\"ops\":[]" TAIL, "/ops: a trace needs at least one op" },
   { HEAD TENSORS "\"ops\":[{\"ns\":-1}]" TAIL, "/ops/0/ns: -1 is not between 0 and" },

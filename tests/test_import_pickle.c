@@ -132,7 +132,7 @@ START_TEST (the_fullest_card_of_a_snapshot_is_taken_and_all_are_named) {
   ck_assert_msg (t != NULL, "%s", err.text);
   ck_assert_int_eq (r.peak_bytes, 900000000);
   ck_assert_str_eq (r.warnings[0].what, "other GPUs left out; --gpu K takes one");
-  ck_assert_str_eq (r.warnings[0].example, "GPU 0 (0.00 GB), GPU 1 (0.90 GB)");
+  ck_assert_str_eq (r.warnings[0].example, "GPU 0 (1.95 KiB), GPU 1 (858 MiB)");
   import_source source = { "x", o.at, o.n };
   import_options options = IMPORT_DEFAULTS;
   options.device = 0;
@@ -141,8 +141,8 @@ START_TEST (the_fullest_card_of_a_snapshot_is_taken_and_all_are_named) {
   ck_assert_int_ge (tensor_named (t, "model.py:1"), 0);
   options.device = 5;
   ck_assert (!import_memory (&source, 1, &options, import_arena (), &t, &r, &err));
-  ck_assert_str_eq (err.text, "the snapshot has no events of GPU 5; it has GPU 0 (0.00 GB), GPU 1 "
-                              "(0.90 GB)");
+  ck_assert_str_eq (err.text, "the snapshot has no events of GPU 5; it has GPU 0 (1.95 KiB), GPU 1 "
+                              "(858 MiB)");
 }
 END_TEST
 

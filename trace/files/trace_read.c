@@ -308,9 +308,16 @@ static bool read_samples (reading *r, const json *root) {
 static bool read_trace (reading *r, const json *root) {
   trace *t = r->trace;
   *t = (trace){ .name = "", .batch = 1 };
-  json format, name = json_member (root, "name"), batch = json_member (root, "batch");
+  json format = json_member (root, "format"), name = json_member (root, "name"),
+       batch = json_member (root, "batch");
   const char *text = NULL;
-  if (!json_need (root, "format", &format, r->err) || !json_get_text (&format, &text, r->err))
+  if (!json_want_object (root, r->err))
+    return false;
+  if (json_is_absent (&format))
+    return json_error (root, r->err,
+                       "`format` is missing: this is no trace, and no profile that `ferry import` "
+                       "reads");
+  if (!json_get_text (&format, &text, r->err))
     return false;
   if (strncmp (text, "ferry-plan/", strlen ("ferry-plan/")) == 0)
     return json_error (&format, r->err, "this is a plan, where a trace is expected");

@@ -160,29 +160,6 @@ bool report_trace (import_job *job, const trace *t) {
 
 /* ---- for people ---- */
 
-/* Decimal, three or four digits, since that is how profilers print sizes. */
-static const char *decimal_bytes (char text[UNITS_TEXT], int64_t bytes) {
-  static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-  int64_t unit = 1;
-  int i = 0;
-  while (i < 5 && bytes / unit >= 1000) {
-    unit *= 1000;
-    i++;
-  }
-  if (i == 0)
-    snprintf (text, UNITS_TEXT, "%lld B", (long long)bytes);
-  else { /* in hundredths, rounded to the nearest */
-    int64_t hundredths = bytes / unit * 100 + (bytes % unit + unit / 200) / (unit / 100);
-    if (hundredths >= 100000 && i < 5) {
-      hundredths = 100; /* 999.996 MB are 1.00 GB */
-      i++;
-    }
-    snprintf (text, UNITS_TEXT, "%lld.%02d %s", (long long)(hundredths / 100),
-              (int)(hundredths % 100), units[i]);
-  }
-  return text;
-}
-
 typedef struct page {
   bytes *out;
   error *err;
@@ -251,18 +228,18 @@ static void say_bytes (page *p, const import_report *r) {
   for (int i = 0; i < TENSOR_KINDS; i++)
     if (r->tensors_by_kind[i]) {
       say (p, "%s%s %s (%lld)", any ? "  " : "", tensor_kind_names[i],
-           decimal_bytes (text, r->bytes_by_kind[i]), (long long)r->tensors_by_kind[i]);
+           units_bytes (text, r->bytes_by_kind[i]), (long long)r->tensors_by_kind[i]);
       any = true;
     }
   say (p, "%s\n", any ? "" : "unknown");
   if (r->peak_bytes)
-    say (p, "%-12s%s%s%s, at %s\n", "peak", decimal_bytes (text, r->peak_bytes),
+    say (p, "%-12s%s%s%s, at %s\n", "peak", units_bytes (text, r->peak_bytes),
          r->peak_by ? " by " : "", r->peak_by ? r->peak_by : "", r->peak_at);
   if (r->first_peak_bytes)
     say (p, "%-12s%s in this step, which makes the state of its optimizer; %s in those behind it\n",
-         "", decimal_bytes (text, r->first_peak_bytes), decimal_bytes (other, r->peak_bytes));
+         "", units_bytes (text, r->first_peak_bytes), units_bytes (other, r->peak_bytes));
   for (int i = 0; i < r->n_holders; i++)
-    say (p, "%-12s%s %s\n", i ? "" : "held by", decimal_bytes (text, r->holders[i].bytes),
+    say (p, "%-12s%s %s\n", i ? "" : "held by", units_bytes (text, r->holders[i].bytes),
          r->holders[i].name);
 }
 
@@ -271,11 +248,11 @@ static void say_floor (page *p, const import_report *r) {
   char text[UNITS_TEXT];
   if (r->floor_bytes && r->floor_at)
     say (p, "%-12s%s, at %s: below that no plan goes\n", "floor",
-         decimal_bytes (text, r->floor_bytes), r->floor_at);
+         units_bytes (text, r->floor_bytes), r->floor_at);
   if (r->held_tensors)
     say (p,
          "%-12s%lld tensors (%s in all) stay, since nothing says who reads them; %lld may move\n",
-         "", (long long)r->held_tensors, decimal_bytes (text, r->held_bytes),
+         "", (long long)r->held_tensors, units_bytes (text, r->held_bytes),
          (long long)r->free_tensors);
 }
 

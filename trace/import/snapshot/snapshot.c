@@ -271,16 +271,15 @@ static int64_t peak_of (const card_use *u) {
   return (start > 0 ? start : 0) + u->peak;
 }
 
-/* "GPU 0 (8.45 GB), GPU 1 (84.06 GB)": all that have events, or memory at the end. */
+/* "GPU 0 (7.87 GiB), GPU 1 (78.3 GiB)": all that have events, or memory at the end. */
 static const char *list_cards (reader *r, const card_use *cards, int n) {
   char text[400] = "";
   for (int i = 0, length = 0; i < n && length < 340; i++)
     if (cards[i].events || cards[i].active) {
-      int64_t mb = (peak_of (&cards[i]) + 5000000) / 10000000;
-      length +=
-          snprintf (text + length, sizeof text - (size_t)length, "%sGPU %d (%lld.%02lld GB%s)",
-                    length ? ", " : "", i, (long long)(mb / 100), (long long)(mb % 100),
-                    cards[i].events ? "" : ", no events");
+      char peak[UNITS_TEXT];
+      length += snprintf (text + length, sizeof text - (size_t)length, "%sGPU %d (%s%s)",
+                          length ? ", " : "", i, units_bytes (peak, peak_of (&cards[i])),
+                          cards[i].events ? "" : ", no events");
     }
   return arena_string (r->job->a, *text ? text : "none", r->job->err);
 }
