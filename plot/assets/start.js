@@ -91,7 +91,7 @@ function showQuestion() {
 }
 
 function remember() {
-  const kept = Object.entries(state).filter(([k, v]) => v && !(k === "for" && v === "replay") && !(k === "allow" && v === "rso") && !(k === "effort" && v === "normal") && !(k === "tab" && v === "timeline"));
+  const kept = Object.entries(state).filter(([k, v]) => (k === "allow" ? v !== "rso" : v) && !(k === "for" && v === "replay") && !(k === "effort" && v === "normal") && !(k === "tab" && v === "timeline"));
   history.replaceState(null, "", state.trace ? "#" + new URLSearchParams(kept) : location.pathname);
 }
 
