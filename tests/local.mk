@@ -343,6 +343,7 @@ EXTRA_DIST += \
   tests/torch/compile_claims.py \
   tests/torch/home_claims.py \
   tests/torch/inductor_claims.py \
+  tests/torch/instructions.py \
   tests/torch/lean.py \
   tests/torch/lean_claims.py \
   tests/torch/python.bash \

@@ -80,7 +80,7 @@ GUARDS = {
         ("mine.update({key: t if t is None else t.clone() for key, t in buffers.items()})", "pass")),
     "what_a_module_is_given_is_compared": (
         "again_claims.test_ops_on_other_tensors_than_the_traces", "again.py",
-        ("                or not all(self.is_storage_of(i, t, follower) for i, t in call.given if i >= 0):\n", "                :\n")),
+        ("if i >= 0 and not self.is_storage_of(i, tensor, follower):", "if False:")),
     "changes_of_what_is_noted_are_seen": (
         "again_claims.test_what_was_changed_meanwhile_is_said", "again.py",
         ("if held.changed():", "if False:")),

@@ -71,7 +71,10 @@ class ModuleCall:
             index = next(numbers, -1)
             self.given.append((index, tensor))
             return tensor if index < 0 or tensor.dim() == 0 else Lying(index, tensor)
-        self.args, self.kwargs = swapped(list(args), note), swapped(kwargs, note)
+        if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor):  # as of most modules
+            self.args, self.kwargs = [note(args[0])], {}
+        else:
+            self.args, self.kwargs = swapped(list(args), note), swapped(kwargs, note)
         self.owned = [(p, p._version) for p in module._parameters.values() if p is not None]
 
     def run(self, op, bytes_of, follower):
@@ -163,10 +166,16 @@ class Book:
         """The module with op `at` has run: the plan runs it again, unless it was given other tensors than the trace's."""
         made = self.plan.ops[at]["compute"]["out"]
         result = tensors_in([out], [])
-        if len(result) != 1 or len(call.given) != len(call.call.inputs) \
-                or not any(self.is_storage_of(i, result[0], follower) for i in made if i >= 0) \
-                or not all(self.is_storage_of(i, t, follower) for i, t in call.given if i >= 0):
+        if len(result) != 1 or len(call.given) != len(call.call.inputs):
             return
+        for i in made:
+            if i >= 0 and self.is_storage_of(i, result[0], follower):
+                break
+        else:
+            return
+        for i, tensor in call.given:
+            if i >= 0 and not self.is_storage_of(i, tensor, follower):
+                return
         self.calls[at] = call
         for i, tensor in call.given:
             if i >= 0 and self.wanted.get(i) and i not in self.plan.comes:
@@ -193,10 +202,11 @@ class Book:
     def can_drop(self, index, content):
         """Is all there to make it again?"""
         entry = self.plan.maker[index]
-        if entry.number in self.over or not self.calls.keys() >= entry.every \
-                or not self.has_seen(index, content) or not all(
-                    i in self.held or i in self.contents and self.has_seen(i, self.contents[i]) for i in entry.given):
+        if entry.number in self.over or not self.calls.keys() >= entry.every or not self.has_seen(index, content):
             return False
+        for i in entry.given:
+            if i not in self.held and not (i in self.contents and self.has_seen(i, self.contents[i])):
+                return False
         self.dropped[index] = weakref.ref(content)
         return True
 

@@ -68,6 +68,7 @@ class Follower:
         self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
         self.book, self.everywhere = None, self.early is not None  # everywhere: every pack is looked at
         self.actions, self.beside = self.schedule(), None
+        self.n_actions = len(self.actions)
         self.choose_calls()
         self.number, self.inside, self.more = 0, 0, 0  # the step; calls of the model that run; hooks that are on beside those of calls
         self.running = {}  # by thread: modules, each with the weights that it owns
@@ -200,8 +201,9 @@ class Follower:
         """Everything that the plan has up to here."""
         if self.lost:
             return
-        self.reached = max(self.reached, position)
-        while self.next_action < len(self.actions) and self.actions[self.next_action][0] <= position:
+        if position > self.reached:
+            self.reached = position
+        while self.next_action < self.n_actions and self.actions[self.next_action][0] <= position:
             _, action, what = self.actions[self.next_action]
             self.next_action += 1
             action(what)
@@ -489,27 +491,21 @@ class Follower:
     def update(self, optimizer, group, *parameters):
         at = [self.update_at[id(p)] for p in parameters if id(p) in self.update_at]
         slots = dict.fromkeys(slot for p in parameters for slot in self.slots_of(p))
-        with self.using(slots):  # a plan may have some leave between two of them
+        running = self.running.setdefault(threading.get_ident(), [])
+        running.append((None, slots))  # they stay meanwhile: a plan may have some leave between two of them
+        try:
             for position in at[-1:]:
                 self.reach(position)
             for slot in slots:
                 self.ensure(slot)
             updates.step_of(optimizer, group, *parameters)
+        finally:
+            running.remove((None, slots))
         for slot in slots:
             slot.changed()
         self.leave_delayed()
         for position in at[-1:]:
             self.reach(position + 1)
-
-    @contextlib.contextmanager
-    def using(self, slots):
-        """They stay meanwhile."""
-        running = self.running.setdefault(threading.get_ident(), [])
-        running.append((None, slots))
-        try:
-            yield
-        finally:
-            running.remove((None, slots))
 
     def slots_of(self, p):
         """What of the parameter and its state the plan moves."""

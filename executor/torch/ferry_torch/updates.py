@@ -4,8 +4,8 @@
 torch's own optimizers update each parameter from its own gradient and state. So their step may be
 taken in pieces, each with the same arithmetic, and something can happen between two pieces.
 """
-import contextlib
 import functools
+import operator
 import types
 
 import torch
@@ -14,6 +14,7 @@ import torch.optim.optimizer as optimizers
 from .errors import Refused
 from .modules import Replaced, this_thread
 
+IS_CUDA = operator.attrgetter("is_cuda")
 ALONE = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adamax,
          torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adagrad, torch.optim.Adadelta,
          torch.optim.RMSprop, torch.optim.ASGD, torch.optim.Rprop)
@@ -40,7 +41,7 @@ def many_at_once(optimizer):
     """Does its step work on all parameters in one call? That holds temporaries as large as all of them,
     where a parameter at a time holds those of one. On a GPU it does so unless told not to."""
     return any(group.get("foreach") or group.get("foreach") is None and not group.get("fused")
-               and any(p.is_cuda for p in group["params"]) for group in optimizer.param_groups)
+               and any(map(IS_CUDA, group["params"])) for group in optimizer.param_groups)
 
 
 def require_alone(optimizer):
@@ -48,19 +49,6 @@ def require_alone(optimizer):
         if not each_alone(one):
             raise Refused(f"{type(one).__name__} is not known to update each parameter alone, "
                           "so a plan that moves weights or optimizer state cannot be followed")
-
-
-@contextlib.contextmanager
-def only(optimizer, group, parameters):
-    """In it the optimizer has no others. Counters of the group are kept."""
-    groups, had = optimizer.param_groups, group["params"]
-    group["params"] = list(parameters)
-    optimizer.param_groups = [group]
-    try:
-        yield
-    finally:
-        group["params"] = had
-        optimizer.param_groups = groups
 
 
 class Hooks:
@@ -100,8 +88,13 @@ def count_step(optimizer):
 
 
 def step_of(optimizer, group, *parameters):
-    with only(optimizer, group, parameters):
+    """As if the optimizer had no others. Counters of the group are kept."""
+    groups, had = optimizer.param_groups, group["params"]
+    group["params"], optimizer.param_groups = list(parameters), [group]
+    try:
         plain_step(optimizer)
+    finally:
+        group["params"], optimizer.param_groups = had, groups
 
 
 def with_gradients(optimizer):
