@@ -163,6 +163,42 @@ def test_a_loop_with_accelerate(folder):
     require_followed(twice(train, {"gradient_accumulation_steps": 2}))
 
 
+def speech():
+    """Two inputs, an encoder and a decoder."""
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+    kinds = {f"{part}_{what}": n for part in ("encoder", "decoder") for what, n in (("layers", 2), ("attention_heads", 2), ("ffn_dim", 64))}
+    model = WhisperForConditionalGeneration(WhisperConfig(
+        vocab_size=64, num_mel_bins=16, d_model=32, max_source_positions=32, max_target_positions=24, pad_token_id=0, bos_token_id=1,
+        eos_token_id=2, decoder_start_token_id=1, dropout=0.1, **kinds))
+    return model, lambda: {"input_features": torch.randn(4, 16, 64), "labels": torch.randint(3, 64, (4, 16))}
+
+
+def experts():
+    """Which of them run is decided by the batch."""
+    from transformers import MixtralConfig, MixtralForCausalLM
+    model = MixtralForCausalLM(MixtralConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=64, output_router_logits=True))
+    return model, lambda: {"input_ids": torch.randint(0, 64, (4, 32)), "labels": torch.randint(0, 64, (4, 32)), "use_cache": False}
+
+
+@needs("transformers")
+def test_models_of_others_learn_the_same(folder):
+    for make in (speech, experts):
+        def train(budget):
+            torch.manual_seed(1)
+            model, batch = make()
+            optimizer = torch.optim.AdamW(model.train().parameters(), 1e-3)
+            with ferry_torch.fit(model, optimizer, budget, say=quietly) if budget else contextlib.nullcontext() as run:
+                for n in range(STEPS):
+                    torch.manual_seed(n)
+                    optimizer.zero_grad()
+                    model(**batch()).loss.backward()
+                    optimizer.step()
+            return weights(model), run and run.report
+        require_followed(twice(train))
+
+
 def test_a_library_that_is_not_there_is_named(folder):
     with unittest.mock.patch.dict("sys.modules", {name: None for name in ("transformers", "lightning.pytorch")}):
         refused(lambda: integrations.huggingface("1GiB"), "pip install transformers")
