@@ -5,7 +5,7 @@ import re
 from common import *
 
 page = open (os.path.join (os.environ["srcdir"], "docs/service.md")).read ()
-text = page.split ("## A session\n", 1)[1].split ("\n\nA test runs", 1)[0]
+text = page.split ("## A session\n", 1)[1].split ("\n## ", 1)[0]
 steps = []
 for line in text.split ("\n"):
   line = line[4:]
