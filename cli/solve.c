@@ -408,12 +408,19 @@ static int run (call *c) {
     policies_list ();
     return EXIT_YES;
   }
-  if (c->n_operands != 1) {
+  if (c->n_operands == 0) {
     error_set (&c->err, ERR_usage, "solve needs a TRACE; see `ferry solve --help`");
     return call_failed (c);
   }
   if (host_is_asked (c) && !name)
     return solve_ranks (c);
+  if (c->n_operands > 1) {
+    error_set (&c->err, ERR_usage,
+               name ? "--policy decides for one TRACE"
+                    : "several traces are ranks of one host: give --host NAME; `ferry hosts` lists "
+                      "the names");
+    return call_failed (c);
+  }
   if (call_text (c, "server"))
     return solve_there (c, name);
   return name ? solve_by_policy (c, name) : solve_by_plan (c);
@@ -475,9 +482,9 @@ static const cli_option options[] = {
 const cli_command command_solve = {
   .name = "solve",
   .says = "make a plan, and say how good it can be",
-  .operands = "TRACE",
+  .operands = "TRACE...",
   .least = 0,
-  .most = 1,
+  .most = HOST_MOST_CARDS,
   .about =
       "Finds a plan for a budget, checks it, and prints what it costs on the machine model beside "
       "a certified bound that no plan can beat. The answer is the last line; docs/solve.md reads "
@@ -486,6 +493,9 @@ const cli_command command_solve = {
       "The exit status is 0 where a plan was found, but 4 where --gap was asked for and a limit "
       "ended the search before. An interrupt ends the search too: the best plan so far is written, "
       "and the exit status is 130. A second one ends the program.\n"
+      "With --host NAME ranks are planned together, one on each card: of one TRACE equal ones, of "
+      "several each its own. Further plans go to FILE with .1, .2, ... before its ending, in the "
+      "order of ranks.\n"
       "With --policy a published policy decides. Where it cannot keep the budget, no plan is "
       "written; what it reaches is said, and the exit status is 1.\n",
   .options = options,

@@ -6,6 +6,8 @@ libcore_a_SOURCES += \
   solver/ask/ask.h \
   solver/ask/ranks.c \
   solver/ask/ranks.h \
+  solver/ask/ranks_bound.c \
+  solver/ask/ranks_bound.h \
   solver/attempt/attempt.c \
   solver/attempt/attempt.h \
   solver/attempt/change.c \

@@ -81,6 +81,19 @@ planned() {
   [ "$again" = "$taken" ] || { echo "solve says $taken, simulate of its plans $again"; return 1; }
   "$ferry" check net.json all.json >/dev/null
 }
+stages() { # different traces of one job: a plan each, which simulate times as solve did, and replay executes
+  host ''
+  "$ferry" zoo -q alexnet --batch 256 --width-divisor 2 --image 64 --classes 10 -d v100 -o alex.json &&
+    "$ferry" solve -q net.json alex.json -b 60% --swap-only --effort quick --host ./h.json -o s.json --json >stages || return 1
+  [ "$(figure stages '(d["ranks"], d["step_ns"] < d["ways"][0]["step_ns"], d["lower_bound_ns"] <= d["step_ns"])')" = "(2, True, True)" ] || { cat stages; return 1; }
+  "$ferry" simulate net.json s.json alex.json s.1.json --host ./h.json --json >again && [ "$(figure again 'd["step_ns"]')" = "$(figure stages 'd["step_ns"]')" ] &&
+    "$ferry" check net.json s.json >/dev/null && "$ferry" check alex.json s.1.json >/dev/null &&
+    "$ferry" replay net.json s.json alex.json s.1.json --host ./h.json --verify | grep -q 'every byte was where it should be' &&
+    "$ferry" solve net.json alex.json -b 60% --swap-only --effort quick --host ./h.json --ranks 4 | grep -q '; rank 1, alex.json' || return 1
+  says 'give --host NAME' "$ferry" solve net.json alex.json -b 60% -q && says '2 traces need as many ranks, not 1' "$ferry" solve net.json alex.json -b 60% -q --host ./h.json --ranks 1 &&
+    says 'decides for one TRACE' "$ferry" solve net.json alex.json -b 60% -q --policy lru &&
+    says '(rank 0 of 2 may pin ' "$ferry" solve net.json alex.json -b 60MiB --swap-only -q --host ./h.json
+}
 drawn() { # what the load of the shared link adds up to is what crosses it; two plans in turn, so that ranks differ
   "$ferry" solve -q net.json -b 70% --swap-only --effort quick -o two.json >/dev/null && host '' &&
     "$ferry" simulate net.json one.json net.json two.json --host ./h.json --ranks 4 --json --svg r.svg --html r.html --tsv r.tsv >sums &&
@@ -160,6 +173,7 @@ claim "hosts are listed" listed
 claim "wrong host files are refused with their place" refused
 claim "options that do not fit are refused" options
 claim "a host's plan is faster there than the plan for one card, and simulated alike" planned
+claim "different traces of one job are planned together, a plan each" stages
 claim "a picture of ranks has the load of their link" drawn
 claim "ranks are replayed as they were predicted" replayed
 claim "links that cards share are measured, and planned with" measured

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "solver/ask/ranks.h"
+#include "solver/ask/ranks_bound.h"
 #include "solver/fleet/floor.h"
 #include "tests/rank_case.h"
 #include "tests/suite.h"
@@ -231,7 +232,7 @@ static bool plan_ranks (int seed, int32_t ranks, arena *a, planned_ranks *p) {
   q.reserve_ppm = 0;
   ck_assert_msg (floor_of (p->c.trace, &d, a, &f, &err), "%s", err.text);
   bool ok = ask_budget (&q, f.bytes, &err) &&
-            ranks_solve (p->c.trace, &p->asked, &q, a, &p->answer, &err);
+            ranks_solve_equal (p->c.trace, &p->asked, &q, a, &p->answer, &err);
   p->budget_bytes = q.options.budget_bytes;
   return ok;
 }
@@ -264,15 +265,15 @@ static void random_rates (random_state *r, const device_link *l, host_group *g) 
   }
 }
 
-/* Each rank has any of the plans, behind a link of any rates. */
+/* Each rank has any plan of one of two traces, behind a link of any rates. */
 START_TEST (no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share) {
   int above = 0;
   random_state r = random_seed (5);
   for (int seed = 1; seed <= 24; seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
-    planned_ranks p;
-    if (!plan_ranks (seed, 2, a, &p)) {
+    planned_ranks p, other;
+    if (!plan_ranks (seed, 2, a, &p) || !plan_ranks (seed + 24, 2, a, &other)) {
       arena_free (a);
       continue;
     }
@@ -281,24 +282,118 @@ START_TEST (no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share) {
       sim_job jobs[4];
       predicted costs[4];
       sim_options o = { .host = &p.host };
-      int64_t ns;
+      crossing of[4];
       int32_t n = (int32_t)random_between (&r, 2, 4);
       random_rates (&r, &p.host.link, &p.group);
       for (int32_t i = 0; i < n; i++) {
-        const plan *of = p.answer.plans[random_between (&r, 0, p.answer.n_plans - 1)].found.plan;
-        ck_assert (plan_rewrite (p.c.trace, of, a, &rws[i], &err));
-        jobs[i] = (sim_job){ p.c.trace, &rws[i], of };
+        const planned_ranks *x = random_between (&r, 0, 1) ? &p : &other;
+        int64_t which = random_between (&r, 0, x->answer.n_plans - 1);
+        const plan *made = x->answer.plans[which].found.plan;
+        ck_assert (plan_rewrite (x->c.trace, made, a, &rws[i], &err));
+        ck_assert (crossing_of (x->c.trace, x->budget_bytes, &of[i], &err));
+        jobs[i] = (sim_job){ x->c.trace, &rws[i], made };
       }
       ck_assert_msg (simulate (jobs, n, &o, a, costs, NULL, &err), "%s", err.text);
-      ck_assert (ranks_group_bound (p.c.trace, p.budget_bytes, &p.group, n, &ns, &err));
+      int64_t ns = crossing_ns (&p.group, of, n);
       ck_assert_msg (costs->step_ns >= ns || !costs->settled, "seed %d: %lld beats the bound %lld",
                      seed, (long long)costs->step_ns, (long long)ns);
-
       above += ns > costs->compute_ns;
     }
     arena_free (a);
   }
   ck_assert_int_gt (above, 12);
+}
+END_TEST
+
+/* Two traces behind one narrow link, each in as little memory as there can be. */
+typedef struct planned_pair {
+  random_case c[2];
+  ask asks[2];
+  gpu_host host;
+  host_group group;
+  ranks_job jobs[2];
+  ranks_question asked;
+  ranks_answer answer;
+} planned_pair;
+
+static bool plan_pair (int seed, arena *a, planned_pair *p) {
+  error err = { 0 };
+  device d;
+  for (int i = 0; i < 2; i++) {
+    memory_floor f;
+    case_options made = { .seed = (uint64_t)(seed + 100 * i),
+                          .features = CASE_GAPS,
+                          .most_ops = 24 };
+    ck_assert (random_case_make (&made, a, &p->c[i], &err));
+    if (i == 0)
+      d = p->c[0].plan->device;
+    ask *q = &p->asks[i];
+    *q = ask_default (p->c[i].trace, &d);
+    allowed_into (&(allowed)SWAPS_ALONE, &q->options);
+    q->options.order = ORDER_AS_IS;
+    q->options.host_bytes = (int64_t)1 << 40;
+    q->reserve_ppm = 0;
+    ck_assert_msg (floor_of (p->c[i].trace, &d, a, &f, &err), "%s", err.text);
+    if (!ask_budget (q, f.bytes, &err))
+      return false;
+    p->jobs[i] = (ranks_job){ p->c[i].trace, q };
+  }
+  p->host = narrow_host (&d, &p->group, 2);
+  for (int way = 0; way < COPY_WAYS; way++) {
+    p->group.one_way[way] /= 2;
+    p->group.both[way] /= 2;
+  }
+  p->asked = (ranks_question){ &p->host, 2 };
+  return ranks_solve (p->jobs, &p->asked, a, &p->answer, &err);
+}
+
+static int64_t pair_ns (const planned_pair *p, const int32_t plan_of[2], arena *a) {
+  error err = { 0 };
+  rewritten rws[2];
+  sim_job jobs[2];
+  predicted costs[2];
+  sim_options o = { .host = &p->host };
+  for (int i = 0; i < 2; i++) {
+    const plan *made = p->answer.plans[plan_of[i]].found.plan;
+    ck_assert_msg (check_plan (p->c[i].trace, made, a, NULL, &err), "%s", err.text);
+    ck_assert (plan_rewrite (p->c[i].trace, made, a, &rws[i], &err));
+    jobs[i] = (sim_job){ p->c[i].trace, &rws[i], made };
+  }
+  ck_assert_msg (simulate (jobs, 2, &o, a, costs, NULL, &err), "%s", err.text);
+  return costs->step_ns;
+}
+
+/* All pairs of their plans are timed: none beats the bound, and no change of one rank's is faster
+   than the answer, where that is not near the bound already. */
+START_TEST (different_traces_have_the_best_of_their_plans_beside_each_other) {
+  int gained = 0, changed = 0, planned = 0;
+  for (int seed = 1; seed <= 17; seed++) {
+    arena *a = arena_new (0);
+    planned_pair p;
+    if (plan_pair (seed, a, &p)) {
+      const ranks_answer *x = &p.answer;
+      const ranks_way *best = &x->ways[x->best];
+      int64_t enough_ns = solve_enough_ns (p.asks[0].options.gap_ppm, x->lower_bound_ns);
+      ck_assert_int_eq (best->step_ns, pair_ns (&p, best->plan_of, a));
+      for (int32_t i = 0; i < x->n_plans; i++)
+        for (int32_t k = 0; k < x->n_plans; k++) {
+          int32_t of[2] = { i, k };
+          if (x->plans[i].rank != 0 || x->plans[k].rank != 1)
+            continue;
+          int64_t ns = pair_ns (&p, of, a);
+          bool near = i == best->plan_of[0] || k == best->plan_of[1];
+          ck_assert_int_ge (ns, x->lower_bound_ns);
+          if (near && best->step_ns > enough_ns)
+            ck_assert_int_ge (ns, best->step_ns);
+        }
+      gained += best->step_ns < x->ways[0].step_ns;
+      changed += best->kind == RANKS_mixed;
+      planned++;
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (planned, 10);
+  ck_assert_msg (gained > 2 && changed > 0, "%d gained, %d changed", gained, changed);
 }
 END_TEST
 
@@ -311,6 +406,7 @@ int main (int argc, char **argv) {
     no_group_carries_more_than_it_can_and_none_wastes,
     no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card,
     no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share,
+    different_traces_have_the_best_of_their_plans_beside_each_other,
     NULL,
   };
   return suite_run ("ranks", tests, 60);

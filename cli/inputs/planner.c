@@ -205,11 +205,15 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
   return end (c, p, ask_solve (t, &p->ask, a, out, &c->err)) && finish (c, p, out->plan, a);
 }
 
-bool planner_ranks (call *c, planner *p, const trace *t, const ranks_question *r, arena *a,
-                    ranks_answer *out) {
-  begin (c, p);
-  bool ok = end (c, p, ranks_solve (t, r, &p->ask, a, out, &c->err));
+bool planner_ranks (call *c, planner *p, trace *const *traces, int32_t n, const ranks_question *r,
+                    arena *a, ranks_answer *out) {
+  ranks_job jobs[HOST_MOST_CARDS];
+  for (int32_t i = 0; i < n; i++)
+    begin (c, &p[i]);
+  for (int32_t i = 0; i < r->ranks; i++)
+    jobs[i] = (ranks_job){ traces[i % n], &p[i % n].ask };
+  bool ok = end (c, p, ranks_solve (jobs, r, a, out, &c->err));
   for (int32_t i = 0; ok && i < out->n_plans; i++)
-    ok = finish (c, p, out->plans[i].found.plan, a);
+    ok = finish (c, &p[out->plans[i].rank % n], out->plans[i].found.plan, a);
   return ok;
 }

@@ -28,9 +28,9 @@ bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
 /* An interrupt stops it and keeps what was found; a second one ends the program. The plan says
    which limit was met and by what it was made. */
 bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) MUST_CHECK;
-/* The same for ranks. */
-bool planner_ranks (call *c, planner *p, const trace *t, const ranks_question *r, arena *a,
-                    ranks_answer *out) MUST_CHECK;
+/* The same for ranks: rank i has trace and planner i % n. */
+bool planner_ranks (call *c, planner *p, trace *const *traces, int32_t n, const ranks_question *r,
+                    arena *a, ranks_answer *out) MUST_CHECK;
 
 int64_t planner_now_ns (void);
 

@@ -103,7 +103,7 @@ static bool solve_row (call *c, const rank_rows *q, rank_row *row) {
   ranks_answer *found = NEW (c->arena, 1, ranks_answer, &c->err);
   if (!found || !ask_budget (&one, row->budget_bytes, &c->err))
     return false;
-  if (ranks_solve (q->trace, &r, &one, c->arena, found, &row->why)) {
+  if (ranks_solve_equal (q->trace, &r, &one, c->arena, found, &row->why)) {
     row->found = found;
     return true;
   }

@@ -2,16 +2,18 @@
 #include "solver/ask/ranks.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/order.h"
 #include "base/units.h"
-#include "solver/flow/step.h"
+#include "solver/ask/ranks_bound.h"
 #include "trace/host_rates.h"
 #include "trace/simulate/simulate.h"
+#include "trace/summary.h"
 
-const char *const ranks_kinds[RANKS_KINDS] = { "alone", "one way", "both ways", "between",
-                                               "by turns" };
+const char *const ranks_kinds[RANKS_KINDS] = { "alone",   "one way",  "both ways",
+                                               "between", "by turns", "mixed" };
 enum { HOST_PLACE = 512 };
 enum { TURNS_WORTH = 1000 }; /* two plans are worth it where they save such a part of a step */
 
@@ -24,10 +26,21 @@ static device_link clamped (device_link l) {
   return l;
 }
 
+/* The ranks that share links: those that copy, a bit a rank. */
+typedef struct sharing {
+  const ranks_question *r;
+  uint64_t copying;
+} sharing;
+
+static sharing all_share (const ranks_question *r) {
+  return (sharing){ r, r->ranks == 64 ? UINT64_MAX : ((uint64_t)1 << r->ranks) - 1 };
+}
+
 /* A way that no group slows down keeps the rate of the card alone. */
-static device_link left_both (const ranks_question *r, int32_t rank) {
-  uint64_t all = r->ranks == 64 ? UINT64_MAX : ((uint64_t)1 << r->ranks) - 1;
-  host_flows f = { .carries = { all, all } };
+static device_link left_both (const sharing *s, int32_t rank) {
+  const ranks_question *r = s->r;
+  uint64_t copying = s->copying | (uint64_t)1 << rank;
+  host_flows f = { .carries = { copying, copying } };
   link_rates own = device_rates (&r->host->link, 1000000);
   host_rates (r->host, &own, &f);
   int64_t out = f.rate[WAY_out][rank], in = f.rate[WAY_in][rank];
@@ -42,10 +55,11 @@ static device_link left_both (const ranks_question *r, int32_t rank) {
 }
 
 /* Ranks on cards of the same groups, which have equal rates whenever they do the same. */
-static int32_t alike (const ranks_question *r, int32_t rank) {
+static int32_t alike (const sharing *s, int32_t rank) {
+  const ranks_question *r = s->r;
   int32_t n = 0;
   for (int32_t i = 0; i < r->ranks; i++) {
-    bool same = true;
+    bool same = i == rank || s->copying >> i & 1;
     for (int32_t g = 0; g < r->host->n_groups; g++)
       same &= (r->host->groups[g].cards >> i & 1) == (r->host->groups[g].cards >> rank & 1);
     n += same;
@@ -61,10 +75,11 @@ static int64_t most_both (const host_group *g, copy_way way, int64_t n, int64_t 
 
 /* A link that is at no moment slower than what a rank has while all ranks like it do the same: a
    bound of plans for it holds for any one plan of all ranks. */
-static device_link left_one_way (const ranks_question *r, int32_t rank) {
+static device_link left_one_way (const sharing *s, int32_t rank) {
+  const ranks_question *r = s->r;
   device_link l = r->host->link;
   link_rates own = device_rates (&l, 1000000);
-  int64_t n = alike (r, rank), both = 0, most[COPY_WAYS] = { own.out_both, own.in_both };
+  int64_t n = alike (s, rank), both = 0, most[COPY_WAYS] = { own.out_both, own.in_both };
   for (int32_t i = 0; i < r->host->n_groups; i++) {
     const host_group *g = &r->host->groups[i];
     if (!(g->cards >> rank & 1))
@@ -85,13 +100,14 @@ static device_link mean (const device_link *a, const device_link *b) {
                         (a->both_bytes_per_s + b->both_bytes_per_s) / 2, a->copy_ns };
 }
 
-static device_link link_for (const ranks_question *r, ranks_kind kind, int32_t rank) {
+static device_link link_for (const sharing *s, ranks_kind kind, int32_t rank) {
+  const device_link *alone = &s->r->host->link;
   if (kind == RANKS_alone)
-    return r->host->link;
+    return *alone;
   if (kind == RANKS_one_way)
-    return left_one_way (r, rank);
-  device_link both = left_both (r, rank);
-  return kind == RANKS_both ? both : mean (&r->host->link, &both);
+    return left_one_way (s, rank);
+  device_link both = left_both (s, rank);
+  return kind == RANKS_both ? both : mean (alone, &both);
 }
 
 static bool same_link (const device_link *a, const device_link *b) {
@@ -106,9 +122,10 @@ static int64_t pinned_share (const ranks_question *r) {
 device ranks_card (const ranks_question *r, const device *card) {
   assert (r->ranks > 0 && r->ranks <= r->host->n_cards);
   device out = *card;
-  out.link = left_both (r, 0);
+  sharing all = all_share (r);
+  out.link = left_both (&all, 0);
   for (int32_t i = 1; i < r->ranks; i++) {
-    device_link l = left_both (r, i);
+    device_link l = left_both (&all, i);
     out.link.d2h_bytes_per_s = min_of (out.link.d2h_bytes_per_s, l.d2h_bytes_per_s);
     out.link.h2d_bytes_per_s = min_of (out.link.h2d_bytes_per_s, l.h2d_bytes_per_s);
     out.link.both_bytes_per_s = min_of (out.link.both_bytes_per_s, l.both_bytes_per_s);
@@ -121,19 +138,40 @@ static int64_t bound_of_plan (const ranks_answer *out, int32_t plan) {
   return out->plans[plan].found.plan->certificate.lower_bound_ns;
 }
 
+/* The rank whose plan for a link of its own has the greatest bound: ranks keep together. */
+static int32_t slowest_alone (const ranks_answer *out, int32_t ranks) {
+  int32_t slowest = 0;
+  const int32_t *plan_of = out->ways[0].plan_of;
+  for (int32_t i = 1; i < ranks; i++)
+    if (bound_of_plan (out, plan_of[i]) > bound_of_plan (out, plan_of[slowest]))
+      slowest = i;
+  return slowest;
+}
+
 /* ---- plans, and ways to deal them out ---- */
 
 typedef struct work {
-  const trace *t;
+  const ranks_job *jobs; /* one a rank */
   const ranks_question *r;
-  const ask *q;
+  bool equal; /* all ranks have one trace */
+  int64_t rank_bytes[HOST_MOST_CARDS];
+  sharing sharing;
+  int32_t refused; /* a rank that has no plan */
   arena *a;
   ranks_answer *out;
 } work;
 
-/* All plans together have about the effort of one. */
-static void share_effort (const work *w, ask *q) {
-  device_link both = left_both (w->r, 0), one_way = left_one_way (w->r, 0);
+/* The first rank of the same trace. */
+static int32_t first_alike (const work *w, int32_t rank) {
+  int32_t i = 0;
+  while (w->jobs[i].trace != w->jobs[rank].trace)
+    i++;
+  return i;
+}
+
+/* All plans of a trace together have about the effort of one. */
+static void share_effort (const work *w, int32_t rank, ask *q) {
+  device_link both = left_both (&w->sharing, rank), one_way = left_one_way (&w->sharing, rank);
   solve_options *o = &q->options;
   if (same_link (&both, &w->r->host->link) && same_link (&one_way, &both))
     return;
@@ -143,19 +181,22 @@ static void share_effort (const work *w, ask *q) {
     o->level = o->level == LEVEL_THOROUGH ? LEVEL_NORMAL : LEVEL_QUICK;
 }
 
-/* The plan for that link; what was solved once is not solved again. */
-static bool plan_for (work *w, const device_link *link, int32_t *which, error *err) {
+/* The rank's plan for that link; what was solved once is not solved again. */
+static bool plan_for (work *w, int32_t rank, const device_link *link, int32_t *which, error *err) {
   ranks_answer *out = w->out;
+  int32_t first = first_alike (w, rank);
   for (*which = 0; *which < out->n_plans; (*which)++)
-    if (same_link (&out->plans[*which].link, link))
+    if (out->plans[*which].rank == first && same_link (&out->plans[*which].link, link))
       return true;
   ranks_plan *p = &out->plans[out->n_plans];
-  ask mine = *w->q;
+  ask mine = *w->jobs[rank].ask;
+  p->rank = first;
+  p->host_bytes = w->rank_bytes[first];
   mine.device.link = p->link = *link;
-  mine.device.host_bytes = out->host_bytes;
-  share_effort (w, &mine);
-  mine.options.host_bytes = min_of (mine.options.host_bytes, out->host_bytes);
-  if (!ask_solve (w->t, &mine, w->a, &p->found, err))
+  mine.device.host_bytes = p->host_bytes;
+  share_effort (w, rank, &mine);
+  mine.options.host_bytes = min_of (mine.options.host_bytes, p->host_bytes);
+  if (!ask_solve (w->jobs[rank].trace, &mine, w->a, &p->found, err))
     return false;
   out->n_plans++;
   return true;
@@ -172,8 +213,9 @@ static bool time_way (work *w, ranks_way *way, error *err) {
   for (int32_t i = 0; ok && i < n; i++) {
     const plan *p = w->out->plans[way->plan_of[i]].found.plan;
     rewritten *rw = &rewrites[way->plan_of[i]];
-    ok = rw->trace || plan_rewrite (w->t, p, scratch, rw, err);
-    jobs[i] = (sim_job){ w->t, rw, p };
+    const trace *t = w->jobs[i].trace;
+    ok = rw->trace || plan_rewrite (t, p, scratch, rw, err);
+    jobs[i] = (sim_job){ t, rw, p };
   }
   ok = ok && simulate (jobs, n, &o, scratch, costs, NULL, err);
   if (ok) {
@@ -209,11 +251,27 @@ static bool add_way (work *w, ranks_way *way, error *err) {
 static bool try_kind (work *w, ranks_kind kind, error *err) {
   ranks_way way = { .kind = kind };
   for (int32_t i = 0; i < w->r->ranks; i++) {
-    device_link link = link_for (w->r, kind, i);
-    if (!plan_for (w, &link, &way.plan_of[i], err))
+    device_link link = link_for (&w->sharing, kind, i);
+    if (!plan_for (w, i, &link, &way.plan_of[i], err)) {
+      w->refused = i;
       return false;
+    }
   }
   return add_way (w, &way, err);
+}
+
+/* Ranks whose plan for a link of its own copies nothing leave the links to the others. */
+static void see_who_copies (work *w) {
+  w->sharing.copying = 0;
+  for (int32_t i = 0; i < w->r->ranks; i++)
+    if (w->out->plans[w->out->ways[0].plan_of[i]].found.plan->n_moves)
+      w->sharing.copying |= (uint64_t)1 << i;
+}
+
+/* The best way is as near to the bound as was asked for. */
+static bool is_near (const work *w, int64_t bound_ns) {
+  int64_t step_ns = w->out->ways[w->out->best].step_ns;
+  return step_ns <= solve_enough_ns (w->jobs[0].ask->options.gap_ppm, bound_ns);
 }
 
 /* Odd ranks as in the second-best way, even ones as in the best. */
@@ -223,8 +281,7 @@ static bool try_turns (work *w, error *err) {
   for (int32_t i = 0; i < out->n_ways; i++)
     if (i != out->best && (!second || out->ways[i].step_ns < second->step_ns))
       second = &out->ways[i];
-  bool is_best = best->step_ns <= solve_enough_ns (w->q->options.gap_ppm, bound_of_plan (out, 0));
-  if (!second || w->r->ranks < 2 || is_best)
+  if (!second || w->r->ranks < 2 || is_near (w, out->lower_bound_ns))
     return true;
   ranks_way way = { .kind = RANKS_turns };
   for (int32_t i = 0; i < w->r->ranks; i++)
@@ -232,151 +289,122 @@ static bool try_turns (work *w, error *err) {
   return add_way (w, &way, err);
 }
 
-/* ---- the bound ---- */
-
-/* Bytes that cross the link of a rank in every step. */
-typedef struct crossing {
-  int64_t bytes[COPY_WAYS];
-} crossing;
-
-/* Tensors that no op of a step writes: what the host has of them may be good for ever. */
-static bool mark_written (const trace *t, arena *a, bool **out, error *err) {
-  *out = NEW (a, t->n_tensors, bool, err);
-  for (int32_t k = 0; *out && k < t->n_ops; k++)
-    for (int32_t i = 0; i < t->ops[k].writes.count; i++)
-      (*out)[t->ops[k].writes.at[i]] = true;
-  return *out;
-}
-
-/* Per op, the bytes of tensors that no op writes and that may be away there. */
-static int64_t *clean_bytes (const gaps *g, const bool *written, arena *a, error *err) {
-  int64_t *clean = NEW (a, (int64_t)g->n_ops + 1, int64_t, err);
-  for (int32_t i = 0; clean && i < g->count; i++) {
-    const gap *x = &g->at[i];
-    int64_t bytes = g->units->at[x->unit].bytes;
-    if (x->unused || written[x->unit])
+/* The trace of that rank has each of its plans in turn, and keeps the best. */
+static bool improve (work *w, int32_t rank, ranks_way *best, bool *better, error *err) {
+  for (int32_t p = 0; p < w->out->n_plans; p++) {
+    ranks_way way = *best;
+    if (w->out->plans[p].rank != rank)
       continue;
-    clean[x->after + 1] += bytes;
-    clean[x->before] -= bytes;
-    clean[0] += x->before <= x->after ? bytes : 0;
-  }
-  for (int32_t k = 0; clean && k < g->n_ops; k++)
-    clean[k + 1] += clean[k];
-  return clean;
-}
-
-/* The bytes that are away at an op came in again in that step. Those that a step writes also went
-   out in it, since the host had older ones. */
-static bool count_crossings (const trace *t, int64_t budget_bytes, arena *a, crossing **out,
-                             error *err) {
-  counted_step s;
-  bool *written;
-  if (!step_count_bytes (t, budget_bytes, a, &s, err) || !mark_written (t, a, &written, err))
-    return false;
-  const gaps *g = &s.gaps;
-  const int64_t *clean = clean_bytes (g, written, a, err);
-  if (!clean || !(*out = NEW (a, t->n_ops, crossing, err)))
-    return false;
-  for (int32_t k = 0; k < t->n_ops; k++) {
-    int64_t in = g->base_bytes[k] - g->unused_bytes - g->room_bytes - g->slack_bytes[k];
-    (*out)[k].bytes[WAY_in] = max_of (0, in);
-    (*out)[k].bytes[WAY_out] = max_of (0, in - clean[k]);
+    for (int32_t i = 0; i < w->r->ranks; i++)
+      if (first_alike (w, i) == rank)
+        way.plan_of[i] = p;
+    if (!is_new (w->out, &way, w->r->ranks))
+      continue;
+    if (!time_way (w, &way, err))
+      return false;
+    if (way.step_ns < best->step_ns) {
+      *best = way;
+      *better = true;
+    }
   }
   return true;
 }
 
-static int64_t carried_ns (__int128 bytes, int64_t rate) {
-  __int128 ns = bytes * 1000000000 / rate;
-  return ns > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)ns;
+/* From the best way on, traces change to other plans of theirs until no one change is faster. */
+static bool try_mixing (work *w, error *err) {
+  ranks_way way = w->out->ways[w->out->best];
+  bool better = !is_near (w, w->out->lower_bound_ns), any = false;
+  while (better) {
+    better = false;
+    for (int32_t i = 0; i < w->r->ranks; i++)
+      if (first_alike (w, i) == i && !improve (w, i, &way, &better, err))
+        return false;
+    any |= better;
+  }
+  if (!any)
+    return true;
+  way.kind = RANKS_mixed;
+  w->out->best = w->out->n_ways;
+  w->out->ways[w->out->n_ways++] = way;
+  return true;
 }
 
-/* A group never carries more than one way's rate, nor, both ways together, than the largest of
-   these and of what it carries both ways. */
-static int64_t group_ns (const host_group *g, const crossing *x, int32_t ranks) {
-  __int128 out = (__int128)x->bytes[WAY_out] * ranks, in = (__int128)x->bytes[WAY_in] * ranks;
-  int64_t most =
-      max_of (max_of (g->one_way[WAY_out], g->one_way[WAY_in]), g->both[WAY_out] + g->both[WAY_in]);
-  return max_of (carried_ns (out + in, most), max_of (carried_ns (out, g->one_way[WAY_out]),
-                                                      carried_ns (in, g->one_way[WAY_in])));
+/* ---- the bound ---- */
+
+/* Bytes that must cross each rank's link; none where its plans may do more than copy in order. */
+static bool count_crossings (work *w, crossing *of, error *err) {
+  for (int32_t i = 0; i < w->r->ranks; i++) {
+    const ranks_job *j = &w->jobs[i];
+    allowed x = allowed_of (&j->ask->options);
+    int32_t same = first_alike (w, i);
+    if (allowed_rewrites (&x) || j->ask->options.order != ORDER_AS_IS ||
+        trace_has_streams (j->trace))
+      continue;
+    if (same < i)
+      of[i] = of[same];
+    else if (!crossing_of (j->trace, j->ask->options.budget_bytes, &of[i], err))
+      return false;
+  }
+  return true;
 }
 
-static int64_t slowest_ns (const host_group *g, const crossing *at, int32_t n_ops, int32_t ranks) {
-  int64_t ns = 0;
-  for (int32_t k = 0; k < n_ops; k++)
-    ns = max_of (ns, group_ns (g, &at[k], ranks));
-  return ns;
-}
-
-bool ranks_group_bound (const trace *t, int64_t budget_bytes, const host_group *g, int32_t ranks,
-                        int64_t *ns, error *err) {
-  arena *scratch = arena_made (err);
-  crossing *at;
-  bool ok = scratch && count_crossings (t, budget_bytes, scratch, &at, err);
-  *ns = ok ? slowest_ns (g, at, t->n_ops, ranks) : 0;
-  arena_free (scratch);
-  return ok;
-}
-
-/* Nothing but copies may bring what is away at an op: then the group's rows hold. */
 static bool group_bound (work *w, error *err) {
   ranks_answer *out = w->out;
-  allowed x = allowed_of (&w->q->options);
-  if (allowed_rewrites (&x) || w->q->options.order != ORDER_AS_IS || trace_has_streams (w->t))
-    return true;
-  arena *scratch = arena_made (err);
-  crossing *at;
-  bool ok = scratch && count_crossings (w->t, w->q->options.budget_bytes, scratch, &at, err);
-  for (int32_t i = 0; ok && i < w->r->host->n_groups; i++) {
+  crossing of[HOST_MOST_CARDS] = { 0 };
+  if (!count_crossings (w, of, err))
+    return false;
+  for (int32_t i = 0; i < w->r->host->n_groups; i++) {
     const host_group *g = &w->r->host->groups[i];
-    int32_t n = 0;
-    for (int32_t r = 0; r < w->r->ranks; r++)
-      n += g->cards >> r & 1;
-    int64_t ns = slowest_ns (g, at, w->t->n_ops, n);
+    int64_t ns = crossing_ns (g, of, w->r->ranks);
     if (ns > out->lower_bound_ns) {
       out->lower_bound_ns = ns;
       out->by_group = g->name;
     }
   }
-  arena_free (scratch);
-  return ok;
+  return true;
 }
 
 /* The bound of one plan for all ranks, as far as plans for such links are there. */
 static void set_same_bound (work *w) {
   ranks_answer *out = w->out;
-  out->same_bound_ns = bound_of_plan (out, 0);
-  for (int32_t i = 0; i < w->r->ranks; i++) {
-    device_link link = left_one_way (w->r, i);
+  out->same_bound_ns = w->equal ? bound_of_plan (out, 0) : 0;
+  for (int32_t i = 0; w->equal && i < w->r->ranks; i++) {
+    device_link link = left_one_way (&w->sharing, i);
     for (int32_t p = 0; p < out->n_plans; p++)
       if (same_link (&out->plans[p].link, &link))
         out->same_bound_ns = max_of (out->same_bound_ns, bound_of_plan (out, p));
   }
 }
 
-static bool set_bounds (work *w, error *err) {
+/* No rank is faster than alone. */
+static void set_alone_bound (work *w) {
   ranks_answer *out = w->out;
-  out->of = out->plans[0].found.plan;
-  out->lower_bound_ns = bound_of_plan (out, 0);
-  set_same_bound (w);
-  return group_bound (w, err);
+  int32_t which = out->ways[0].plan_of[slowest_alone (out, w->r->ranks)];
+  out->of = out->plans[which].found.plan;
+  out->lower_bound_ns = bound_of_plan (out, which);
 }
 
 /* ---- the answer ---- */
 
 /* No one plan is much better, or nobody wants to wait. */
 static bool is_enough (work *w) {
-  const ranks_answer *out = w->out;
-  const solve_options *o = &w->q->options;
   set_same_bound (w);
-  return out->ways[out->best].step_ns <= solve_enough_ns (o->gap_ppm, out->same_bound_ns) ||
-         solve_stops (o);
+  return is_near (w, max_of (w->out->same_bound_ns, w->out->lower_bound_ns)) ||
+         solve_stops (&w->jobs[0].ask->options);
 }
 
 /* The reason why a rank has no plan, with its part of the pinned memory. */
 static bool explain (const work *w, const error *why, error *err) {
-  char each[UNITS_TEXT], all[UNITS_TEXT];
-  return error_set (err, why->code, "%s (each of %d rank%s may pin %s, of %s on %s)", why->text,
-                    w->r->ranks, w->r->ranks > 1 ? "s" : "", units_bytes (each, w->out->host_bytes),
+  char part[UNITS_TEXT], all[UNITS_TEXT], who[64];
+  int32_t n = w->r->ranks;
+  if (why->code != ERR_infeasible && why->code != ERR_limit)
+    return error_set (err, why->code, "%s", why->text);
+  if (w->equal)
+    snprintf (who, sizeof who, "each of %d rank%s", n, n > 1 ? "s" : "");
+  else
+    snprintf (who, sizeof who, "rank %d of %d", w->refused, n);
+  return error_set (err, why->code, "%s (%s may pin %s, of %s on %s)", why->text, who,
+                    units_bytes (part, w->rank_bytes[w->refused]),
                     units_bytes (all, w->r->host->pinned_bytes), w->r->host->name);
 }
 
@@ -384,21 +412,61 @@ static bool try_ways (work *w, error *err) {
   for (int kind = RANKS_alone + 1; kind < RANKS_turns && !is_enough (w); kind++)
     if (!try_kind (w, (ranks_kind)kind, err))
       return false;
-  return try_turns (w, err);
+  return w->equal ? try_turns (w, err) : try_mixing (w, err);
 }
 
-bool ranks_solve (const trace *t, const ranks_question *r, const ask *q, arena *a,
-                  ranks_answer *out, error *err) {
+/* Equal ranks may pin equal parts; others as much as they have to move beside each other. */
+static bool share_pinned (work *w, error *err) {
+  __int128 sum = 0;
+  int64_t weight[HOST_MOST_CARDS];
+  for (int32_t i = 0; i < w->r->ranks; i++) {
+    int32_t same = first_alike (w, i);
+    summary s;
+    if (same == i && !summary_of (w->jobs[i].trace, w->a, &s, err))
+      return false;
+    int64_t budget_bytes = w->jobs[i].ask->options.budget_bytes;
+    weight[i] =
+        same < i ? weight[same] : max_of (s.peak_bytes - budget_bytes, s.peak_bytes / 16) + 1;
+    sum += weight[i];
+  }
+  for (int32_t i = 0; i < w->r->ranks; i++) {
+    __int128 part = weight[i] * (__int128)w->r->host->pinned_bytes / sum;
+    w->rank_bytes[i] =
+        min_of (w->jobs[i].ask->options.host_bytes, (int64_t)part / HOST_PLACE * HOST_PLACE);
+  }
+  return true;
+}
+
+bool ranks_solve (const ranks_job *jobs, const ranks_question *r, arena *a, ranks_answer *out,
+                  error *err) {
   assert (r->ranks > 0 && r->ranks <= r->host->n_cards);
-  *out = (ranks_answer){ .host_bytes = min_of (q->options.host_bytes, pinned_share (r)) };
-  work w = { t, r, q, a, out };
+  *out = (ranks_answer){ 0 };
+  work w = { .jobs = jobs, .r = r, .equal = true, .sharing = all_share (r), .a = a, .out = out };
+  for (int32_t i = 1; i < r->ranks; i++)
+    w.equal &= jobs[i].trace == jobs->trace;
   error why = { 0 };
+  if (!share_pinned (&w, err))
+    return false;
   if (!try_kind (&w, RANKS_alone, &why))
     return explain (&w, &why, err);
-  if (!try_ways (&w, err) || !set_bounds (&w, err))
+  set_alone_bound (&w);
+  if (!w.equal)
+    see_who_copies (&w);
+  if (!try_ways (&w, err))
+    return false;
+  set_same_bound (&w);
+  if (!group_bound (&w, err))
     return false;
   const ranks_way *best = &out->ways[out->best];
   for (int32_t i = 0; i < r->ranks; i++)
     out->pinned_bytes += out->plans[best->plan_of[i]].found.plan->predicted.host_peak_bytes;
   return true;
+}
+
+bool ranks_solve_equal (const trace *t, const ranks_question *r, const ask *q, arena *a,
+                        ranks_answer *out, error *err) {
+  ranks_job jobs[HOST_MOST_CARDS];
+  for (int32_t i = 0; i < r->ranks; i++)
+    jobs[i] = (ranks_job){ t, q };
+  return ranks_solve (jobs, r, a, out, err);
 }
