@@ -116,6 +116,7 @@ compute.
 |---|---|---|---|---|---|
 END
   table bound '
+    field("ops") + 0 > 5000 && field("ops") + 0 < 50000 { next }
     { key = field("trace") " | " field("ops")
       put(key, field("percent"), sprintf("%.2f s, %.3f", field("seconds"), field("lower_bound_ns") / field("compute_ns")))
       if (field("rows") + 0 > most[key]) { most[key] = field("rows") + 0; put(key, "rows", most[key]) } }

@@ -25,12 +25,14 @@ fields='
   }'
 awk "$fields"'
   /^\{/ {
-    if (field("paper") != last) printf "## %s\n\n", field("paper")
+    if (field("paper") != last) { printf "## %s\n\n", field("paper"); verdict = "" }
     last = field("paper")
     printf "%s. Published: %s.\n\n", field("claim"), field("published")
     n = split(field("measured"), part, "; ")
     for (i = 1; i <= n; i++) if (part[i] !~ /^kernels 5 times/) printf "- %s\n", part[i]
-    printf "\n%s%s.\n\n", toupper(substr(field("verdict"), 1, 1)), substr(field("verdict"), 2)
+    printf "\n"
+    if (field("verdict") != verdict) printf "%s%s.\n\n", toupper(substr(field("verdict"), 1, 1)), substr(field("verdict"), 2)
+    verdict = field("verdict")
     if (field("command") != shown) printf "    %s\n\n", shown = field("command")
     if (field("commit") && !(field("commit") in known)) { known[field("commit")] = 1; commits = commits (commits ? ", " : "") "`" field("commit") "`" }
   }
