@@ -91,5 +91,4 @@ cat <<'TAIL'
 
 - The G10 artifact with its SSD: ferry has one place beside the device, the host.
 - Plans for several jobs (TENSILE's figures): [what if](what-if.md).
-- Predicted against measured: [executor](executor.md).
 TAIL
