@@ -36,6 +36,20 @@ START_TEST (born_before_and_dies_after_widen_a_life) {
 }
 END_TEST
 
+/* Op 1 runs beside op 0, which takes longer; op 2 waits for both. */
+START_TEST (of_streams_that_are_idle_side_by_side_only_the_gaps_of_a_path_count) {
+  arena *a = arena_new (0);
+  const char text[] =
+      "{\"format\":\"ferry-trace/1\",\"tensors\":[],\"ops\":[{\"ns\":50,\"gap_ns\":3},"
+      "{\"ns\":20,\"gap_ns\":7,\"stream\":1},"
+      "{\"ns\":10,\"gap_ns\":5,\"after\":[1]}]}";
+  summary s = summed (parsed (text, a), a);
+  ck_assert_int_eq (s.idle_ns, 8);
+  ck_assert_int_eq (s.compute_ns, 80);
+  arena_free (a);
+}
+END_TEST
+
 START_TEST (sums_beyond_64_bits_are_an_error) {
   arena *a = arena_new (0);
   error err = { 0 };
@@ -156,6 +170,7 @@ END_TEST
 int main (void) {
   const TTest *const tests[] = {
     born_before_and_dies_after_widen_a_life,
+    of_streams_that_are_idle_side_by_side_only_the_gaps_of_a_path_count,
     sums_beyond_64_bits_are_an_error,
     random_traces_agree_with_plain_loops,
     every_failing_allocation_is_reported,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "trace/streams.h"
 #include "trace/uses.h"
 
 typedef struct working {
@@ -106,6 +107,19 @@ static void find_largest (const working *w, summary *out) {
   }
 }
 
+/* Streams are idle side by side: only gaps on a longest path add up. */
+static bool count_idle (const trace *t, arena *scratch, summary *out, error *err) {
+  index_list path;
+  if (!trace_has_streams (t))
+    return true;
+  if (!streams_path (t, scratch, &path, err))
+    return false;
+  out->idle_ns = 0;
+  for (int32_t i = 0; i < path.count; i++)
+    out->idle_ns += t->ops[path.at[i]].gap_ns;
+  return true;
+}
+
 typedef struct holder {
   int64_t bytes;
   int32_t tensor;
@@ -154,7 +168,7 @@ bool summary_of (const trace *t, arena *a, summary *out, error *err) {
     fill_lives (&w, out->bytes_at);
     fill_working_sets (&w);
     find_largest (&w, out);
-    ok = find_holders (&w, a, scratch, out, err);
+    ok = count_idle (t, scratch, out, err) && find_holders (&w, a, scratch, out, err);
   }
   arena_free (scratch);
   return ok;

@@ -15,7 +15,7 @@ typedef struct kind_total {
 typedef struct summary {
   kind_total kinds[TENSOR_KINDS]; /* tensors that are nothing are left out */
   int64_t tensor_bytes, persistent_bytes;
-  int64_t compute_ns, idle_ns;
+  int64_t compute_ns, idle_ns; /* idle: gaps, of several streams those on a longest path */
   int64_t *bytes_at; /* per op: what lives while it runs, its workspace included */
   int64_t peak_bytes;
   int32_t peak_op;  /* the first one */
