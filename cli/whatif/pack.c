@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/whatif/pack.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -120,11 +121,22 @@ static void count_sample (void *context, int32_t done, int32_t all, int64_t step
   progress_done (c, c->going.done + 1, 0, step_ns);
 }
 
+/* A size begins with a digit. */
+static bool refuse_host (call *c) {
+  const char *text = call_text (c, "host");
+  bool names = text && (isalpha ((unsigned char)*text) || *text == '.' || *text == '/');
+  return !names ||
+         error_set (&c->err, ERR_usage,
+                    "--host: pack takes host memory, such as 64GiB; jobs with a card each "
+                    "on `%s` are planned by `ferry solve A.json B.json --host %s`",
+                    text, text);
+}
+
 static bool read_packing (call *c, packing *p) {
   int64_t points = 8;
   int objective = PACK_WORST;
   *p = (packing){ 0 };
-  if (!read_jobs (c, p) || !read_cards (c, p))
+  if (!refuse_host (c) || !read_jobs (c, p) || !read_cards (c, p))
     return false;
   p->options.cards = p->cards;
   p->options.sampling = (curve_options){ .device = p->cards,
@@ -415,7 +427,7 @@ static const cli_option options[] = {
     "made for" },
   { 'b', "budget", "SIZE", "memory of each card for all plans together; default: all that it has, "
     "less what each process reserves", RANGE_SIZE },
-  { 0, "host", "SIZE", "host memory of all jobs together, in equal parts for the cards; default: "
+  { 0, "host", "SIZE|0", "host memory of all jobs together, in equal parts for the cards; default: "
     "what the device file gives each card", RANGE_SIZE },
   { 0, "objective", "worst|total", "minimize the worst slowdown, or their sum; default: "
     "worst" },
