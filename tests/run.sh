@@ -368,7 +368,7 @@ served() { # the plan that is made here comes from a server, and from one job of
   "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err & # by itself: a list would be a shell's
   local server=$! i good=0
   for ((i = 0; i < 200; i++)); do [ -S served ] && break; kill -0 "$server" 2>/dev/null || return 77; sleep 0.05; done
-  under own --wait --remake off --budget 1200KiB --keep-plan own.plan -- "$programs/mlp" "$kernels" 16 &&
+  under own --wait --budget 1200KiB --keep-plan own.plan -- "$programs/mlp" "$kernels" 16 &&
     same mlp --wait --budget 1200KiB --server unix:served -- "$programs/mlp" "$kernels" 16 &&
     same mlp --wait --budget 1200KiB --server unix:served --keep-plan mlp.plan -- "$programs/mlp" "$kernels" 16 &&
     [ "$(figure served_plans mlp)" = 1 ] && [ "$(figure planned_steps mlp)" -ge 10 ] && foreseen mlp &&
