@@ -85,7 +85,9 @@ static bool refuse_format (import_format f, const import_text *text, error *err)
                       "an nsys database has durations but no tensors. Record the execution trace "
                       "and the Kineto file of one run instead (docs/record.md)");
   if (f == IMPORT_trace)
-    return error_set (err, ERR_input, "this is a ferry file already: there is nothing to import");
+    return error_set (err, ERR_input,
+                      "this is one of ferry's own files: a trace needs no import, and a plan or a "
+                      "card is no profile");
   return artefact_refuse_table (text->text, text->size, err) &&
          error_set (
              err, ERR_input,
