@@ -67,8 +67,12 @@ static trace *read_any (call *c, const char *path, const char *name, int64_t mos
   bytes text = { 0 };
   int n;
   trace *t = NULL;
-  if (!file_read (path, most_bytes, &text, &c->err))
+  if (!file_read (path, most_bytes, &text, &c->err)) {
+    const char *slash = strrchr (name, '/');
+    c->err.path[0] = '\0'; /* the sender's name is of use, that of the sandbox not */
+    error_in_file (&c->err, slash ? slash + 1 : name);
     return NULL;
+  }
   if (find_files (c, name, &text, most_bytes, files, &n))
     t = read_files (c, files, n, most_bytes);
   bytes_free (&text);
