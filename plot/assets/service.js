@@ -2,7 +2,7 @@
 async function ask(method, path, body, headers = {}) {
   const reply = await fetch(path, { method, body, headers });
   const told = reply.status === 204 ? {} : await reply.json();
-  if (!reply.ok) throw new Error([told.detail, ...(told.errors ?? []).map(e => `${e.pointer}: ${e.detail}`)].filter(Boolean).join("; "));
+  if (!reply.ok) throw new Error((told.errors?.length ? told.errors.map(e => `${e.pointer}: ${e.detail}`) : [told.detail]).join("; "));
   return told;
 }
 
@@ -54,6 +54,8 @@ async function job(kind, request, signal, hooks = {}, again = true) {
 // One profile, or the two files of one run as a form; a network of the zoo as its name.
 async function upload(files, signal, hooks) {
   let t;
+  const empty = [...files].find(f => !f.size);
+  if (empty) throw new Error(`${empty.name}: this is an empty file, or a folder. If a profiler wrote it, let that finish`);
   if (files.length > 1) {
     const form = new FormData();
     for (const f of files) form.append("file", f);

@@ -235,6 +235,19 @@ async function askTab() {
   try { await part; } catch (e) { if (!signal.aborted) waiting(name, at(`tab-${name}`).textContent, e.message); }
 }
 
+// Why nobody needs to be asked: this file never has a plan, or not before a card is chosen.
+function lacking() {
+  const it = known.info;
+  if (it.plannable === false) return `${it.name || "This file"} cannot be planned: ${it.doubt || "it does not say enough"}. Record the execution trace and the Kineto file of one run, as the first page shows.`;
+  return cardName() ? "" : "Which card is this for? The profile names none that ferry knows: choose one.";
+}
+
+function showNothing(text) {
+  clearAnswer(text);
+  showTimeline(null);
+  at("timeline-empty").textContent = "There is no step to show.";
+}
+
 async function answer() {
   const signal = begin();
   known.shown = null;
@@ -243,19 +256,25 @@ async function answer() {
   drawFall();
   remember();
   listDownloads();
+  const wrong = [lacking()].filter(Boolean);
+  if (wrong.length) askTab(); else await askParts(signal, wrong);
+  if (signal.aborted) return;
+  if (wrong.length) setText("curve-empty", "There is no curve.");
+  if (wrong.length && !known.shown) showNothing(wrong[0]);
+  const proof = known.shown?.certificate, failed = known.shown ? [...new Set(wrong)].join("; ") : "No plan was made.";
+  say(wrong.length ? failed : proof?.limit_met ? `The search has ended by its limit of ${proof.limit_met}.` : "Done.", wrong.length ? "wrong" : "idle");
+  document.body.dataset.done = "yes";
+}
+
+// The plan and the curve, side by side; what went wrong is added to `wrong`.
+async function askParts(signal, wrong) {
   say("Asking.");
-  const wrong = [];
   const part = (f, ...more) => f(signal, ...more).catch(e => { if (!signal.aborted) wrong.push(e.message); });
   const quick = quickPlan(signal);
   await Promise.race([quick.catch(() => {}), new Promise(r => setTimeout(r, HEAD_START_MS))]);
   if (signal.aborted) return;
   askTab();
   await Promise.all([part(plan, quick), part(curvePart)]);
-  if (signal.aborted) return;
-  if (wrong.length && !known.shown) { clearAnswer(wrong[0]); showTimeline(null); at("timeline-empty").textContent = "There is no step to show."; }
-  const proof = known.shown?.certificate;
-  say(wrong.length ? [...new Set(wrong)].join("; ") : proof?.limit_met ? `The search has ended by its limit of ${proof.limit_met}.` : "Done.", wrong.length ? "wrong" : "idle");
-  document.body.dataset.done = "yes";
 }
 
 // A slider that is still on its way asks nothing.
@@ -321,7 +340,7 @@ async function open(t) {
   at("work").hidden = at("acts").hidden = false;
   setText("about", "");
   setText("trace-name", t.info.name || "a step");
-  setText("trace-facts", [countText(t.info.ops, "op", "ops"), countText(t.info.tensors, "tensor", "tensors"), t.info.batch ? `batch ${t.info.batch}` : "", `${timeText(t.info.compute_ns)} of work`].filter(Boolean).join(" · "));
+  setText("trace-facts", [countText(t.info.ops, "op", "ops"), countText(t.info.tensors, "tensor", "tensors"), t.info.batch > 1 ? `batch ${t.info.batch}` : "", t.info.compute_ns ? `${timeText(t.info.compute_ns)} of work` : ""].filter(Boolean).join(" · "));
   document.title = `${t.info.name || "a step"} - ferry`;
   at("device").options[0].textContent = t.info.device ? `${t.info.device}, as profiled` : "choose a card";
   clearAnswer("The first plan is on its way.");

@@ -6,7 +6,7 @@ const timeline = {
 };
 
 function boxesOf(w, h) {
-  const left = w < 520 ? 8 : 66, width = w - left - 8, lanes = timeline.mode === "before" ? 1 : 3;
+  const left = w < 520 ? 54 : 66, width = w - left - 8, lanes = timeline.mode === "before" ? 1 : 3;
   const lane = 20, axis = 20, gap = 6, foot = lanes * (lane + 3) + axis + gap;
   const room = h - foot - 14, out = [];
   const sides = timeline.mode === "both" ? ["before", "after"] : [timeline.mode];
@@ -37,11 +37,10 @@ function drawTrack(g, box) {
   const m = timeline.model, side = m.side(box.name), most = m.most * 1.04;
   const y = n => box.top + box.height * (1 - n / most);
   drawMemory(g, side, timeline.view, box, most);
-  const wide = box.left > 20;
   for (const n of ticks(0, most, box.height / 36, true)) {
     g.fillStyle = colours.grid;
     g.fillRect(box.left, Math.round(y(n)), box.width, 1);
-    if (wide && n > 0) label(g, tickText(n), box.left - 6, y(n), { align: "right" });
+    if (n > 0) label(g, tickText(n), box.left - 6, y(n), { align: "right" });
   }
   const limit = Math.round(y(m.budget)) + 0.5;
   if (box.name === "before" && side.peakBytes > m.budget) { // what is above has no room
@@ -85,7 +84,7 @@ function drawLaneOf(g, box) {
   g.fillRect(box.left, box.top, box.width, box.height);
   drawLane(g, lane, timeline.view, box, i => laneColour(side, box.lane, i),
     i => box.lane === 0 ? side.ops.name[lane.ref[i]] : moveName(side, lane.ref[i]));
-  if (box.left > 20) label(g, lane.name, box.left - 6, box.top + box.height / 2, { align: "right" });
+  label(g, lane.name, box.left - 6, box.top + box.height / 2, { align: "right" });
 }
 
 const drawTimeline = soon(() => {
@@ -192,10 +191,10 @@ function readCursor() {
     make("p", { class: "note" }, what || "\u00a0"),
     make("dl", {},
       row("held", `${bytesText(side.total[edge])}`, timeline.mode === "both" ? make("span", { class: "note" }, ` before ${bytesText(m.before.total[m.before.edgeAt(beforeTime(op, t))])}`) : ""),
-      row("reads", ...(op ? chips(side, side.ops.reads[op.op]) : [])),
-      row("writes", ...(op ? chips(side, side.ops.writes[op.op]) : [])),
       row("out", out === null ? "\u2013" : moveText(out)),
-      row("in", back === null ? "\u2013" : moveText(back))));
+      row("in", back === null ? "\u2013" : moveText(back)),
+      row("reads", ...(op ? chips(side, side.ops.reads[op.op]) : [])),
+      row("writes", ...(op ? chips(side, side.ops.writes[op.op]) : []))));
   m.kinds.forEach((_, kind) => { const it = at(`legend-${kind}`); if (it) it.textContent = bytesText(side.byKind[edge * k + kind]); });
   const over = at("over");
   over.setAttribute("aria-valuenow", Math.round(t));

@@ -80,6 +80,7 @@ for (const [width, scheme] of [[1440, "light"], [1440, "dark"], [390, "light"], 
   if (width === 1440 && scheme === "light") claim ("the address brings the same view back", !await other.isChecked ("#order") && await other.textContent ("#words") === await page.textContent ("#words"));
   await clean (`the answer, ${width} ${scheme}`, other);
   if (width === 390) {
+    claim (`memory's axis and the lanes have labels, ${scheme}`, await other.$eval ("#base", c => c.getContext ("2d").getImageData (0, 0, 40, c.height).data.filter ((_, i) => i % 4 === 3).some (a => a > 0)));
     await other.click ("#more summary");
     await clean (`all questions, ${width} ${scheme}`, other);
     await other.click ("#more summary");
@@ -219,6 +220,17 @@ claim ("where nothing fits, the least is named and can be asked for", (await pag
 await page.context ().close ();
 
 // ---- other ways in ----
+const refused = await opened (390, "dark");
+for (const [name, text, said] of [["none.json", "", "empty"], ["cut.json.gz", "\x1f\x8b\x08\0\0\0\0\0\0\x03", "the gzip data"], ["p.json", '{"format":"ferry-plan/1"}', "own files"]]) {
+  await refused.setInputFiles ("#file", { name, mimeType: "application/octet-stream", buffer: Buffer.from (text, "latin1") });
+  await refused.waitForFunction (name => document.getElementById ("said").textContent.startsWith (`${name}: `), name);
+  claim (`what cannot be read is told by its name: ${await refused.textContent ("#said")}`, (await refused.textContent ("#said")).includes (said));
+}
+await refused.setInputFiles ("#file", { name: "held.csv", mimeType: "text/csv", buffer: Buffer.from ("id,lower,upper,size\n0,0,4,1048576\n1,1,3,2097152\n") });
+await refused.waitForFunction (() => document.body.dataset.done === "yes" && !document.getElementById ("work").hidden);
+claim ("who can never have a plan is not sent for a card: " + await refused.textContent ("#words"), (await refused.textContent ("#words")).includes ("cannot be planned") && !(await refused.textContent ("#words")).includes ("card"));
+await clean ("no plan", refused);
+await refused.context ().close ();
 const zoo = await opened (1440, "dark");
 await zoo.click ("[data-network=alexnet]");
 await zoo.waitForFunction (() => document.getElementById ("timeline-empty").hidden);
@@ -229,7 +241,7 @@ await pair.setInputFiles ("#file", run);
 await pair.waitForFunction (() => document.body.dataset.done === "yes" && !document.getElementById ("work").hidden);
 const joined = await get (`/v1/traces/${await pair.evaluate (() => new URLSearchParams (location.hash.slice (1)).get ("trace"))}`);
 claim ("two files of one run are one upload", joined.trace !== trace && joined.info.plannable);
-claim ("a step without a card says so: " + await pair.textContent ("#state"), (await pair.textContent ("#state")).includes ("which device") && await pair.$eval ("#busy", b => b.dataset.state === "wrong"));
+claim ("a step without a card says so: " + await pair.textContent ("#words"), (await pair.textContent ("#words")).includes ("Which card") && (await pair.textContent ("#curve-empty")).includes ("no curve") && await pair.$eval ("#busy", b => b.dataset.state === "wrong"));
 await pair.selectOption ("#device", "v100");
 await pair.waitForFunction (() => document.body.dataset.done === "");
 await done (pair);
@@ -246,7 +258,7 @@ await beyond.waitForFunction (() => document.getElementById ("timeline-empty").h
 claim ("a step that is larger than its card has a plan, and its step before", await beyond.$eval ("#timeline-empty", e => e.hidden));
 await beyond.context ().close ();
 const slow = await opened (390, "light");
-const [it] = (await get ("/v1/imports?limit=1")).jobs;
+const it = (await get ("/v1/imports?limit=100")).jobs.find (j => j.state === "done");
 await slow.route (/\/v1\/traces(\?|$)/, r => r.request ().method () === "POST" ? r.fulfill ({ status: 202, json: { ...it, state: "running" } }) : r.continue ());
 await slow.setInputFiles ("#file", file);
 await slow.waitForFunction (() => location.hash.includes ("trace="));
