@@ -10,7 +10,7 @@ scratch
   "$ferry" plot t p --svg p.svg --html p.html --tsv p.tsv &&
   "$ferry" export t p --chrome p.json --steps 3 || { echo "no pictures"; exit 1; }
 
-drawn_again() { "$ferry" plot t p --svg again.svg --html again.html && cmp p.svg again.svg && cmp p.html again.html; }
+drawn_again() { "$ferry" plot t p --svg again.svg --html again.html && cmp p.svg again.svg && cmp p.html again.html && "$ferry" export t p -o again.json --steps 3 && cmp p.json again.json; }
 svg() { python3 -c 'import xml.dom.minidom as m, sys; m.parse (sys.argv[1])' p.svg; }
 
 too_long() {
@@ -116,7 +116,7 @@ solved() { # solve writes the page of its own answer
     run 2 solve t --html s.html --server http://127.0.0.1:1 && grep -q -- '--html is not for --server' err
 }
 
-claim "the same plan is the same picture" drawn_again
+claim "the same plan is the same picture, by --chrome and by -o" drawn_again
 claim "the SVG is well-formed" svg
 claim "steps that are too long are a fault of the command line" too_long
 claim "slices of a row never overlap, and arrows go from a copy out to a later copy in" slices_apart
