@@ -4,6 +4,7 @@
 #include "cli/service/waiting.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
@@ -108,7 +109,8 @@ static bool prepare (call *c) {
   limit (RLIMIT_FSIZE, (int64_t)8 << 30);
   limit (RLIMIT_AS, LIMITS_ADDRESSES && memory ? memory : -1);
   umask (077);
-  if (nice (NICE) == -1)
+  errno = 0; /* -1 may be the new priority too */
+  if (nice (NICE) == -1 && errno)
     call_note (c, "the worker runs with its parent's priority");
   if (!sandbox_become ((unsigned)user, (unsigned)group, &c->err))
     return false;
