@@ -396,6 +396,21 @@ static int solve_there (call *c, const char *name) {
   return ok ? remote_solve (c, &q) : call_failed (c);
 }
 
+static int refuse_several (call *c, const char *policy) {
+  if (policy)
+    error_set (&c->err, ERR_usage, "--policy decides for one TRACE");
+  else if (c->n_operands == 2)
+    error_set (&c->err, ERR_usage,
+               "two traces are ranks of one host: give --host NAME (`ferry hosts`); two profiles "
+               "of one run become a trace by `ferry import %s %s -o TRACE`",
+               c->operands[0], c->operands[1]);
+  else
+    error_set (&c->err, ERR_usage,
+               "several traces are ranks of one host: give --host NAME; `ferry hosts` lists the "
+               "names");
+  return call_failed (c);
+}
+
 static int run (call *c) {
   const char *name = call_text (c, "policy"), *tune = call_text (c, "tune");
   if (tune && strcmp (tune, "list") == 0) {
@@ -414,13 +429,8 @@ static int run (call *c) {
   }
   if (host_is_asked (c) && !name)
     return solve_ranks (c);
-  if (c->n_operands > 1) {
-    error_set (&c->err, ERR_usage,
-               name ? "--policy decides for one TRACE"
-                    : "several traces are ranks of one host: give --host NAME; `ferry hosts` lists "
-                      "the names");
-    return call_failed (c);
-  }
+  if (c->n_operands > 1)
+    return refuse_several (c, name);
   if (call_text (c, "server"))
     return solve_there (c, name);
   return name ? solve_by_policy (c, name) : solve_by_plan (c);
