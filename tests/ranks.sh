@@ -92,7 +92,7 @@ stages() { # different traces of one job: a plan each, which simulate times as s
     "$ferry" solve net.json alex.json -b 60% --swap-only --effort quick --host ./h.json --ranks 4 | grep -q '; rank 1, alex.json' || return 1
   says 'give --host NAME' "$ferry" solve net.json alex.json -b 60% -q && says '2 traces need as many ranks, not 1' "$ferry" solve net.json alex.json -b 60% -q --host ./h.json --ranks 1 &&
     says 'decides for one TRACE' "$ferry" solve net.json alex.json -b 60% -q --policy lru &&
-    says '(rank 0 of 2 may pin ' "$ferry" solve net.json alex.json -b 60MiB --swap-only -q --host ./h.json
+    says '(rank 0 of 2 may pin ' "$ferry" solve net.json alex.json -b 60MiB --swap-only --effort quick -q --host ./h.json
 }
 drawn() { # what the load of the shared link adds up to is what crosses it; two plans in turn, so that ranks differ
   "$ferry" solve -q net.json -b 70% --swap-only --effort quick -o two.json >/dev/null && host '' &&
@@ -124,14 +124,14 @@ END
 }
 one_rank() { # alone on its host, a rank is a job alone
   host 'h["groups"] = []'
-  "$ferry" solve -q net.json -b 60% -o one.json --json >one && "$ferry" solve -q net.json -b 60% --host ./h.json --ranks 1 -o rank.json --json >rank &&
+  "$ferry" solve -q net.json -b 60% --effort quick -o one.json --json >one && "$ferry" solve -q net.json -b 60% --effort quick --host ./h.json --ranks 1 -o rank.json --json >rank &&
     [ "$(figure one 'd["predicted"]["step_ns"]')" = "$(figure rank 'd["step_ns"]')" ]
 }
 pinned() { # plans of other hosts are held to what this one lets be pinned
   host ''
-  "$ferry" solve -q net.json -b 60% --swap-only -o one.json >/dev/null && host 'h["pinned_bytes"] = 2**20' &&
+  "$ferry" solve -q net.json -b 60% --swap-only --effort quick -o one.json >/dev/null && host 'h["pinned_bytes"] = 2**20' &&
     says '4 ranks pin ' "$ferry" simulate net.json one.json --host ./h.json &&
-    says 'each of 4 ranks may pin 256 KiB, of 1.00 MiB on four' "$ferry" solve -q net.json -b 60% --swap-only --host ./h.json
+    says 'each of 4 ranks may pin 256 KiB, of 1.00 MiB on four' "$ferry" solve -q net.json -b 60% --swap-only --effort quick --host ./h.json
 }
 whole_host() { # what is planned for one rank has the rates that are left
   host ''
