@@ -408,8 +408,9 @@ check-all:
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(long_under_test) $(TESTS)'
 # What may say something else of another build, such as one with sanitizers: not the rules, which read the
 # sources, and not the scripts that run no code of ours in C, or only that of the planner's own tests.
-same_of_every_build = tests/dev.sh tests/gpu_data.sh tests/installed.sh tests/ptx.sh tests/real_solve.sh \
-  tests/schemas.sh tests/service_openapi.sh tests/slurm_scripts.sh tests/torch_pip.sh
+same_of_every_build = tests/dev.sh tests/gpu_data.sh tests/installed.sh tests/orders.sh tests/ptx.sh \
+  tests/ranks.sh tests/real_solve.sh tests/rewriting.sh tests/schemas.sh tests/service_openapi.sh \
+  tests/slurm_scripts.sh tests/torch_pip.sh tests/what_if.sh
 check-built:
 	@$(MAKE) $(AM_MAKEFLAGS) check check_DATA='$(FAKES_MADE) $(USERS_CODE)' \
 	  TESTS='$(filter-out $(same_of_every_build), $(scripts_under_test)) $(check_PROGRAMS)'
