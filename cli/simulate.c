@@ -137,6 +137,10 @@ static void print_ranks (const call *c, const rank_question *q) {
           units_bytes (a, pinned_bytes (q)), units_bytes (b, q->all.host.pinned_bytes));
 }
 
+static bool is_drawn (const call *c) {
+  return call_text (c, "svg") || call_text (c, "html") || call_text (c, "tsv");
+}
+
 static bool draw_ranks (call *c, const rank_question *q, const timeline *lines) {
   figure_page page;
   bool any;
@@ -148,7 +152,7 @@ static bool draw_ranks (call *c, const rank_question *q, const timeline *lines) 
 static int run_ranks (call *c) {
   rank_question q = { 0 };
   timeline lines[HOST_MOST_CARDS];
-  bool drawn = call_text (c, "svg") || call_text (c, "html") || call_text (c, "tsv");
+  bool drawn = is_drawn (c);
   sim_options o = { .host = &q.all.host, .timeline_arena = c->json && !drawn ? NULL : c->arena };
   if (call_flag (c, "turns") || call_text (c, "noise")) {
     error_set (&c->err, ERR_usage,
@@ -180,7 +184,7 @@ static int run (call *c) {
   }
   if (call_given (c, "host") || host_is_asked (c))
     return run_ranks (c);
-  if (call_text (c, "svg") || call_text (c, "html") || call_text (c, "tsv")) {
+  if (is_drawn (c)) {
     error_set (&c->err, ERR_usage,
                "--svg, --html and --tsv draw ranks: give --host, or ask `ferry plot`");
     return call_failed (c);

@@ -86,7 +86,7 @@ static bool read_question (call *c, rank_plans *q) {
 
 /* ---- plans to files ---- */
 
-/* So many ranks whose plans, dealt out in turn, are the best way's. */
+/* The least number of ranks whose plans, dealt out in turn, are the best way's. */
 static int32_t plans_in_turn (const rank_plans *q) {
   const int32_t *plan_of = q->answer.ways[q->answer.best].plan_of;
   for (int32_t n = q->n_traces;; n += q->n_traces) {

@@ -161,19 +161,30 @@ static const char *const *known_devices (call *c) {
   return out;
 }
 
-/* The same as an array of devices, for clients that change one; a file that cannot be read is left
-   out, as a job that names it says why. */
-static const char *device_files (call *c, const char *const *names) {
+static void put_device (call *c, const char *name, json_writer *w) {
+  device d;
+  if (device_named (c, name, &d))
+    device_write (w, &d);
+}
+
+static void put_host (call *c, const char *name, json_writer *w) {
+  gpu_host h;
+  if (host_named (c, name, &h))
+    host_write (w, &h);
+}
+
+/* An array of files, for clients that change one; one that cannot be read is left out, as a job
+   that names it says why. */
+static const char *files_of (call *c, const char *const *names, int n,
+                             void (*put) (call *c, const char *name, json_writer *w)) {
   json_writer w;
   bytes text = { 0 };
   const char *out = NULL;
   json_begin (&w, 0);
   json_open_array (&w);
-  for (; *names; names++) {
-    device d;
+  for (int i = 0; i < n; i++) {
     error before = c->err;
-    if (device_named (c, *names, &d))
-      device_write (&w, &d);
+    put (c, names[i], &w);
     c->err = before;
   }
   json_close_array (&w);
@@ -183,26 +194,15 @@ static const char *device_files (call *c, const char *const *names) {
   return out;
 }
 
-/* So are hosts. */
-static const char *host_files (call *c) {
-  int n;
-  json_writer w;
-  bytes text = { 0 };
-  const char *const *names = data_names (c, "hosts", &n), *out = NULL;
-  json_begin (&w, 0);
-  json_open_array (&w);
-  for (int i = 0; names && i < n; i++) {
-    gpu_host h;
-    error before = c->err;
-    if (host_named (c, names[i], &h))
-      host_write (&w, &h);
-    c->err = before;
-  }
-  json_close_array (&w);
-  if (json_finish (&w, &text, &c->err))
-    out = arena_string (c->arena, text.data, &c->err);
-  bytes_free (&text);
-  return out;
+static bool list_files (call *c, service_options *o) {
+  int n_devices = 0, n_hosts;
+  const char *const *hosts = data_names (c, "hosts", &n_hosts);
+  if (!(o->devices = known_devices (c)))
+    return false;
+  while (o->devices[n_devices])
+    n_devices++;
+  return (o->device_files = files_of (c, o->devices, n_devices, put_device)) &&
+         (o->host_files = files_of (c, hosts, hosts ? n_hosts : 0, put_host));
 }
 
 /* Root's workers are somebody without rights of their own. */
@@ -227,8 +227,7 @@ static bool read_options_of (call *c, service_options *o) {
   o->program = "/proc/self/exe"; /* the same, though another version has taken its place */
   o->store = store ? store : "sqlite";
   o->datadir = getenv ("FERRY_DATADIR");
-  if (!(o->devices = known_devices (c)) || !(o->device_files = device_files (c, o->devices)) ||
-      !(o->host_files = host_files (c)))
+  if (!list_files (c, o))
     return false;
   o->tokens = call_text (c, "tokens");
   o->inventory = call_text (c, "inventory");

@@ -45,7 +45,7 @@ typedef struct step_again {
   struct repeat *launch;
 } step_again;
 
-/* A tensor that the step frees, which the step before made so many beats before this one began, and
+/* A tensor that the step frees, which the step before made `age` beats before this one began, and
    the one that replaces it, which the next step frees. */
 typedef struct step_pair {
   int32_t carried_in, carried_out;

@@ -148,7 +148,7 @@ typedef struct shim_block {
                          */
   shim_unfit_op unfit_op[SHIM_UNFIT_OPS]; /* the first of seen.unfit_ops */
   shim_again_op again_op[SHIM_AGAIN_OPS]; /* the first that were launched again */
-  int32_t again_ops;                      /* so many rows */
+  int32_t again_ops;                      /* rows in use */
   char remade_op[128]; /* launched again, with other results that could not be mended: the end */
   bool by_cupti;       /* a profile's times are of CUPTI's records */
   int64_t cupti_ops;   /* so many ops have one */

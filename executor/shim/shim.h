@@ -109,7 +109,7 @@ typedef struct op {
   int64_t link_bytes;   /* of a copy over the link: to the device, or less than 0: to the host */
   CUdeviceptr to, from; /* of a copy or a fill: where its bytes go, and whence; 0: unknown */
   int64_t bytes;        /* of these; 0: they lie apart */
-  uint32_t value;       /* of a fill, and its size; 0: it is no fill of so many in a row */
+  uint32_t value;       /* of a fill, and its size; 0: it is no fill of elements in a row */
   int32_t value_bytes;
   const uint8_t *facts; /* of its tensors, by the plan that is followed; NULL: nothing is known */
   struct step_again *again; /* a plan makes it again */

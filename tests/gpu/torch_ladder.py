@@ -65,7 +65,7 @@ class Block(nn.Module):
 
 
 class Llama(nn.Module):
-    """Gives the loss, in so many chunks of the text."""
+    """Gives the loss, over the text in that number of chunks."""
 
     def __init__(self, width, depth, heads, groups, inner, letters, chunks=1, **batch):
         super().__init__()
@@ -88,7 +88,7 @@ class Llama(nn.Module):
 
 
 class Training:
-    """The program, with so many rungs of the ladder taken."""
+    """The program, with that number of rungs of the ladder taken."""
 
     def __init__(self, place, rungs=1, capturable=False):
         torch.manual_seed(1)

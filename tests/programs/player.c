@@ -34,7 +34,7 @@ typedef struct playing {
   int64_t n_streams, scale, random, n_random;
   int64_t attribute; /* launches have one of that number */
   int64_t stray; /* from that step on it does something else before an op, in every second one */
-  int64_t turns; /* so many kinds of step take turns, TURN steps each: a later one ends earlier */
+  int64_t turns; /* the kinds of step that take turns, TURN steps each: a later one ends earlier */
 } playing;
 
 player_table player = { .stride = 1, .habit_step = 8 };

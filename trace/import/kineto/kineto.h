@@ -126,7 +126,7 @@ typedef struct kineto_run {
   int32_t part;   /* which run of its owner this is, from 0 */
   /* With several streams: */
   int64_t begin_ns, end_ns; /* as its kernels were seen, whatever else ran on its stream */
-  int32_t stream, place;    /* its number, 0 is compute; the how-manieth of all runs as found */
+  int32_t stream, place;    /* its number, 0 is compute; its place among all runs as found */
   bool launched;            /* the launches of all its kernels are known */
 } kineto_run;
 
