@@ -25,15 +25,15 @@ static bool add (question *n, op_run *runs, int32_t n_runs, error *err) {
   if (n->count && !n_runs)
     return true;
   n->count++;
-  return trace_reorder (n->t, runs, n_runs, n->arena, &x->trace, &order, err);
+  return trace_reorder (n->ask.trace, runs, n_runs, n->arena, &x->trace, &order, err);
 }
 
 /* Runs of an order of an order, as those of the trace. */
 static bool compose (question *n, const order_tried *first, const op_run *second, int32_t n_second,
                      op_run **runs, int32_t *n_runs, error *err) {
   const trace *made;
-  int32_t *one, *two, count = n->t->n_ops;
-  if (!trace_reorder (n->t, first->runs, first->n_runs, n->arena, &made, &one, err) ||
+  int32_t *one, *two, count = n->ask.trace->n_ops;
+  if (!trace_reorder (n->ask.trace, first->runs, first->n_runs, n->arena, &made, &one, err) ||
       !trace_reorder (made, second, n_second, n->arena, &made, &two, err))
     return false;
   for (int32_t i = 0; one && two && i < count; i++)
@@ -43,11 +43,11 @@ static bool compose (question *n, const order_tried *first, const op_run *second
 
 static bool climb (question *n, error *err) {
   const order_tried *from = &n->at[n->count - 1];
-  int64_t steps = tuned (n->o->tuning, TUNE_order_steps);
-  climb_options o = { .budget_bytes = n->o->budget_bytes,
+  int64_t steps = tuned (n->ask.options->tuning, TUNE_order_steps);
+  climb_options o = { .budget_bytes = n->ask.options->budget_bytes,
                       .limit_ticks = n->look_ticks * steps,
-                      .stop = n->o->stop,
-                      .stop_context = n->o->stop_context };
+                      .stop = n->ask.options->stop,
+                      .stop_context = n->ask.options->stop_context };
   op_run *runs;
   int32_t n_runs;
   int64_t ticks = 0;
@@ -62,8 +62,8 @@ static bool climb (question *n, error *err) {
 static bool find_orders (question *n, error *err) {
   op_run *runs;
   int32_t n_runs;
-  return add (n, NULL, 0, err) && order_updates (n->t, n->arena, &runs, &n_runs, err) &&
-         add (n, runs, n_runs, err) && (n->o->order != ORDER_ANY || climb (n, err));
+  return add (n, NULL, 0, err) && order_updates (n->ask.trace, n->arena, &runs, &n_runs, err) &&
+         add (n, runs, n_runs, err) && (n->ask.options->order != ORDER_ANY || climb (n, err));
 }
 
 /* ---- each of them ---- */
@@ -71,8 +71,8 @@ static bool find_orders (question *n, error *err) {
 /* To the gap that was asked for, nothing waits and nothing is calculated twice: no order does
    better. */
 static bool is_over (const question *n, const order_tried *x) {
-  return step_ns (x) <= solve_enough_of (&n->effort, trace_total_ns (n->t)) ||
-         (x->found.plan && solve_stops (n->o));
+  return step_ns (x) <= solve_enough_of (&n->ask.effort, trace_total_ns (n->ask.trace)) ||
+         (x->found.plan && solve_stops (n->ask.options));
 }
 
 /* In one arena or at places that stay, some answers are bound by what they cut themselves. */
@@ -84,7 +84,7 @@ static bool is_of_all_cuts (const solution *s) {
 static void take_bound (question *n, order_tried *x, const solution *of) {
   const certificate *c = &of->plan->certificate;
   certified all = solve_by_bound_of (of->plan, x->found.plan);
-  all.enough_ns = solve_enough_of (&n->effort, c->lower_bound_ns);
+  all.enough_ns = solve_enough_of (&n->ask.effort, c->lower_bound_ns);
   all.limit_met = c->limit_met ? c->limit_met : "ticks";
   solve_write_certificate (x->found.plan, &all);
   x->found.bound = of->bound;
@@ -93,10 +93,9 @@ static void take_bound (question *n, order_tried *x, const solution *of) {
 
 /* One order asked once. */
 typedef struct asking {
-  const question *n;
   order_tried *about;
+  solve_request ask;
   solve_options options;
-  effort effort;
   arena *arena;
   lane lane; /* of a look */
   bool look, ok;
@@ -106,25 +105,26 @@ typedef struct asking {
 
 static void begin (asking *q, const question *n, order_tried *x, bool look, int64_t ticks,
                    const solve_options *o, arena *a) {
-  q->n = n;
+  q->ask = n->ask;
+  q->ask.trace = x->trace;
+  q->ask.options = &q->options;
   q->about = x;
   q->look = look;
   q->options = *o;
   q->options.trace_digest = x->n_runs ? NULL : o->trace_digest;
-  q->effort = n->effort;
-  q->effort.limit_ticks = ticks;
+  q->ask.effort.limit_ticks = ticks;
   q->arena = a;
   if (look && n->looks_without_cuts) {
     q->options.sections = SECTIONS_OFF;
     q->options.keep_proof = false;
     if (!o->recompute)
-      q->effort.limit_ticks = ways_plain_ticks (n->t, o->tuning, ticks);
+      q->ask.effort.limit_ticks = ways_plain_ticks (n->ask.trace, o->tuning, ticks);
   }
 }
 
 static void solve_one (void *context) {
   asking *q = context;
-  q->ok = placed_solve (q->about->trace, &q->options, &q->effort, q->arena, &q->found, &q->refused);
+  q->ok = placed_solve (&q->ask, q->arena, &q->found, &q->refused);
 }
 
 /* That nothing fits, or that nothing was found, is an answer about this order alone. */
@@ -150,9 +150,9 @@ static bool take (question *n, asking *q, error *err) {
 static bool try_order (question *n, bool look, order_tried *x, int64_t ticks, int64_t beat_ns,
                        error *err) {
   asking q = { 0 };
-  begin (&q, n, x, look, ticks, n->o, n->arena);
-  q.effort.beat_ns = beat_ns;
-  if (beat_ns != n->effort.beat_ns && n->o->placement == PLACES_AUTO)
+  begin (&q, n, x, look, ticks, n->ask.options, n->arena);
+  q.ask.effort.beat_ns = beat_ns;
+  if (beat_ns != n->ask.effort.beat_ns && n->ask.options->placement == PLACES_AUTO)
     q.options.placement = PLACES_GRANULES; /* there is a plan, which again.c brings to an arena */
   q.options.threads -= n->n_beside;
   solve_one (&q);
@@ -174,7 +174,7 @@ static int32_t least (const question *n, int64_t (*of) (const order_tried *)) {
 
 static bool begin_beside (question *n, asking *looks, int32_t i, error *err) {
   asking *q = &looks[i];
-  if (!lane_open (&q->lane, n->o, err))
+  if (!lane_open (&q->lane, n->ask.options, err))
     return false;
   begin (q, n, &n->at[i], true, n->look_ticks, &q->lane.options, q->lane.arena);
   lane_begin (&q->lane, solve_one, q);
@@ -183,7 +183,9 @@ static bool begin_beside (question *n, asking *looks, int32_t i, error *err) {
 }
 
 static int32_t threads_of (const question *n) {
-  return n->t->n_ops <= tuned (n->o->tuning, TUNE_lanes_ops) ? n->o->threads : 1;
+  return n->ask.trace->n_ops <= tuned (n->ask.options->tuning, TUNE_lanes_ops)
+             ? n->ask.options->threads
+             : 1;
 }
 
 /* All but the first beside it, as far as there are threads; each is taken when its turn comes. */
@@ -199,7 +201,7 @@ bool orders_looks (question *n, error *err) {
       n->n_beside--;
       ok = take (n, q, err);
     } else {
-      ok = try_order (n, true, &n->at[i], n->look_ticks, n->effort.beat_ns, err);
+      ok = try_order (n, true, &n->at[i], n->look_ticks, n->ask.effort.beat_ns, err);
     }
   }
   for (int32_t i = 0; i < n->count; i++)
@@ -213,23 +215,23 @@ static int64_t rest_ticks (const question *n) {
 }
 
 static int64_t second_ticks (const question *n) {
-  return rest_ticks (n) / tuned (n->o->tuning, TUNE_order_second_part);
+  return rest_ticks (n) / tuned (n->ask.options->tuning, TUNE_order_second_part);
 }
 
 bool orders_alone (question *n, error *err) {
-  return placed_solve (n->t, n->o, n->asked, n->arena, &n->best, err);
+  return placed_solve (&n->ask, n->arena, &n->best, err);
 }
 
 bool orders_promising (question *n, error *err) {
   n->promising = &n->at[least (n, promise_ns)];
-  return try_order (n, false, n->promising, rest_ticks (n), n->effort.beat_ns, err);
+  return try_order (n, false, n->promising, rest_ticks (n), n->ask.effort.beat_ns, err);
 }
 
 /* Looks do not compare cuts, so the order of the trace may be better with them than it seemed: than
    the best of another order. Its own plan is searched again for the bound of all cuts. */
 bool orders_given (question *n, error *err) {
   const order_tried *best = &n->at[least (n, step_ns)];
-  int64_t beat_ns = best == n->at || !best->found.plan ? n->effort.beat_ns : step_ns (best);
+  int64_t beat_ns = best == n->at || !best->found.plan ? n->ask.effort.beat_ns : step_ns (best);
   return is_over (n, best) || try_order (n, false, &n->at[0], second_ticks (n), beat_ns, err);
 }
 
@@ -238,7 +240,7 @@ bool orders_given (question *n, error *err) {
 bool orders_best_look (question *n, error *err) {
   order_tried *best = &n->at[least (n, step_ns)];
   return best->in_full || is_over (n, best) ||
-         try_order (n, false, best, second_ticks (n), n->effort.beat_ns, err);
+         try_order (n, false, best, second_ticks (n), n->ask.effort.beat_ns, err);
 }
 
 /* ---- when the strategies apply ---- */
@@ -258,7 +260,7 @@ bool orders_are_open (const question *n) {
 /* Ticks that were named say how much there is, whatever the level; in a hurry nothing is done
    twice. */
 bool orders_have_time (const question *n) {
-  bool is_hurried = n->o->level == LEVEL_QUICK && !n->effort.limit_ticks;
+  bool is_hurried = n->ask.options->level == LEVEL_QUICK && !n->ask.effort.limit_ticks;
   return orders_are_several (n) && !is_hurried;
 }
 
@@ -270,9 +272,11 @@ bool orders_had_other (const question *n) {
 
 /* For a search that ended at a look: compute, unless there is more to say and time for it. */
 static bool bound_look (question *n, order_tried *x, error *err) {
-  if (is_over (n, x) || solve_stops (n->o))
-    return solve_certify_by_compute (n->t, n->o, &n->effort, &x->found, n->arena, err);
-  if (!search_certify (x->trace, n->o, &n->effort, n->arena, &x->found, err))
+  if (is_over (n, x) || solve_stops (n->ask.options))
+    return solve_certify_by_compute (&n->ask, &x->found, n->arena, err);
+  solve_request in = n->ask;
+  in.trace = x->trace;
+  if (!search_certify (&in, &x->found, n->arena, err))
     return false;
   n->ticks += x->found.bound.stats.ticks;
   return true;
@@ -284,15 +288,15 @@ static bool give_back (question *n, order_tried *x, solution *out, error *err) {
     return false;
   *out = x->found;
   out->ticks = n->ticks;
-  return plan_set_order (out->plan, n->t, x->runs, x->n_runs, n->arena, err) &&
-         (!x->n_runs || check_plan (n->t, out->plan, n->arena, NULL, err));
+  return plan_set_order (out->plan, n->ask.trace, x->runs, x->n_runs, n->arena, err) &&
+         (!x->n_runs || check_plan (n->ask.trace, out->plan, n->arena, NULL, err));
 }
 
 static void name_class (const question *n, const solution *s) {
   certificate *c = &s->plan->certificate;
-  c->cover.order = c->lower_bound_ns <= trace_total_ns (n->t) ? COVER_ORDER_ANY
-                   : s->plan->n_order                         ? COVER_ORDER_GIVEN
-                                                              : COVER_ORDER_TRACE;
+  c->cover.order = c->lower_bound_ns <= trace_total_ns (n->ask.trace) ? COVER_ORDER_ANY
+                   : s->plan->n_order                                 ? COVER_ORDER_GIVEN
+                                                                      : COVER_ORDER_TRACE;
 }
 
 /* Tensors that must stay may be there for less of the step in an order that was not tried: only
@@ -316,14 +320,14 @@ static bool refuse (const trace *t, const solve_options *o, const error *why, ar
 }
 
 bool orders_begin (question *n, error *err) {
-  const solve_options *o = n->o;
+  const solve_options *o = n->ask.options;
   n->count = 1;
   if (o->order == ORDER_AS_IS)
     return true;
   n->count = 0;
   n->looks_without_cuts = o->sections == SECTIONS_AUTO;
-  int64_t usual_ticks = search_default_ticks (n->t, o);
-  n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : usual_ticks;
+  int64_t usual_ticks = search_default_ticks (n->ask.trace, o);
+  n->limit_ticks = n->ask.effort.limit_ticks ? n->ask.effort.limit_ticks : usual_ticks;
   n->look_ticks = (n->limit_ticks < usual_ticks ? n->limit_ticks : usual_ticks) /
                       tuned (o->tuning, TUNE_order_look_part) +
                   1;
@@ -339,7 +343,7 @@ bool orders_settle (question *n, error *err) {
     return n->best.plan || error_set (err, ERR_limit, "every strategy that finds a plan is off");
   order_tried *best = &n->at[least (n, step_ns)];
   if (!best->found.plan)
-    return refuse (n->t, n->o, &best->refused, n->arena, err);
+    return refuse (n->ask.trace, n->ask.options, &best->refused, n->arena, err);
   if (!give_back (n, best, &n->best, err))
     return false;
   name_class (n, &n->best);

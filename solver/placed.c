@@ -12,8 +12,8 @@
 #include "trace/summary.h"
 
 /* The plan is as near to the bound of all plans as was asked for. */
-bool placed_is_enough (const placing *p, const solution *s) {
-  effort e = solve_effort (p->o, p->effort);
+bool placed_is_enough (const solve_request *q, const solution *s) {
+  effort e = solve_effort (q->options, &q->effort);
   return s->plan->predicted.step_ns <= solve_enough_of (&e, s->plan->certificate.lower_bound_ns);
 }
 
@@ -45,10 +45,11 @@ enum { ARENA_HALVINGS = 2, ARENA_STEP = 40000, SHARES_TIMES = 4 };
 /* The step counted in the arena's steps instead of granules; what the plan takes of the device is
    still whole granules. */
 typedef struct trying {
-  const placing *p;
+  const solve_request *wanted;
+  solve_request q;
   device fine;
   solve_options o;
-  effort effort;
+  arena *arena;
   solution best;             /* no plan: none yet */
   int64_t winner;            /* the best plan's share, in millionths */
   int64_t ticks, most_ticks; /* that all have taken, and may */
@@ -56,18 +57,14 @@ typedef struct trying {
   bool ruled_out;            /* nothing fits the last share */
 } trying;
 
-bool placed_once (const placing *p, const solve_options *o, const effort *e, solution *out,
-                  error *err) {
-  if (!p->fixed)
-    return search_solve (p->t, o, e, p->arena, out, err);
-  attempt_request q = { .trace = p->t, .variant = p->fixed, .options = o, .effort = *e };
-  return attempt_solve (&q, p->arena, out, err);
+bool placed_once (const solve_request *q, arena *a, solution *out, error *err) {
+  return q->variant ? attempt_solve (q, a, out, err) : search_solve (q, a, out, err);
 }
 
 /* An arena is of whole granules, so what is left of the budget holds nothing. */
-static int64_t counted_of (const placing *p, int64_t ppm) {
-  int64_t granule = p->o->device->granule_bytes;
-  return units_scale (p->o->budget_bytes / granule * granule, ppm, 1000000);
+static int64_t counted_of (const solve_request *q, int64_t ppm) {
+  int64_t granule = q->options->device->granule_bytes;
+  return units_scale (q->options->budget_bytes / granule * granule, ppm, 1000000);
 }
 
 /* With this share of the budget to hold at once; the arena has all of it. */
@@ -75,9 +72,9 @@ static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
   solution s = { 0 };
   error why = { 0 };
   const plan *had = w->best.plan;
-  w->o.counted_bytes = counted_of (w->p, ppm);
-  w->effort.limit_ticks = ticks > 0 ? ticks : 1;
-  bool ok = placed_once (w->p, &w->o, &w->effort, &s, &why);
+  w->o.counted_bytes = counted_of (w->wanted, ppm);
+  w->q.effort.limit_ticks = ticks > 0 ? ticks : 1;
+  bool ok = placed_once (&w->q, w->arena, &s, &why);
   w->ticks += s.ticks;
   if (ok) {
     if (!s.plan) /* none is of use */
@@ -100,8 +97,8 @@ static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
    One must be found where there is no other plan; else fewer ticks are for that. */
 static bool is_over (const trying *w) {
   if (!w->best.plan)
-    return w->effort.beat_ns && (solve_stops (w->p->o) || w->ticks > w->most_ticks / SHARES_TIMES);
-  return solve_stops (w->p->o) || w->ticks > w->most_ticks || placed_is_enough (w->p, &w->best);
+    return w->q.effort.beat_ns && (solve_stops (&w->o) || w->ticks > w->most_ticks / SHARES_TIMES);
+  return solve_stops (&w->o) || w->ticks > w->most_ticks || placed_is_enough (w->wanted, &w->best);
 }
 
 /* Large stretches may have places only where far less is held at once. */
@@ -140,10 +137,10 @@ static bool look_at_shares (trying *w, int64_t ticks, error *err) {
   return true;
 }
 
-static void begin_arena (const placing *p, trying *w) {
-  *w = (trying){
-    .p = p, .fine = *p->o->device, .o = *p->o, .effort = solve_effort (p->o, p->effort)
-  };
+static void begin_arena (const solve_request *q, arena *a, trying *w) {
+  *w = (trying){ .wanted = q, .q = *q, .fine = *q->options->device, .o = *q->options, .arena = a };
+  w->q.options = &w->o;
+  w->q.effort = solve_effort (q->options, &q->effort);
   w->o.arena_granule_bytes = w->fine.granule_bytes;
   w->fine.granule_bytes = PLACEMENT_STEP;
   w->o.device = &w->fine;
@@ -151,10 +148,11 @@ static void begin_arena (const placing *p, trying *w) {
 
 /* Stretches leave holes between them, so plans that hold less at once may be faster: a little
    effort for each share, the rest for the best. */
-bool placed_arena (const placing *p, solution *out, error *err) {
+bool placed_arena (const solve_request *q, arena *a, solution *out, error *err) {
   trying w;
-  begin_arena (p, &w);
-  int64_t ticks = w.effort.limit_ticks ? w.effort.limit_ticks : search_default_ticks (p->t, &w.o);
+  begin_arena (q, a, &w);
+  int64_t limit_ticks = w.q.effort.limit_ticks,
+          ticks = limit_ticks ? limit_ticks : search_default_ticks (q->trace, &w.o);
   w.most_ticks = SHARES_TIMES * ticks;
   if (!look_at_shares (&w, ticks / tuned (w.o.tuning, TUNE_arena_look_part), err))
     return false;
@@ -168,15 +166,15 @@ bool placed_arena (const placing *p, solution *out, error *err) {
 }
 
 /* With one share that nearly always has places. */
-bool placed_arena_once (const placing *p, solution *out, error *err) {
+bool placed_arena_once (const solve_request *q, arena *a, solution *out, error *err) {
   trying w;
-  begin_arena (p, &w);
-  w.o.counted_bytes = counted_of (p, tuned (p->o->tuning, TUNE_arena_anew_counted_ppm));
-  return placed_once (p, &w.o, &w.effort, out, err);
+  begin_arena (q, a, &w);
+  w.o.counted_bytes = counted_of (q, tuned (w.o.tuning, TUNE_arena_anew_counted_ppm));
+  return placed_once (&w.q, a, out, err);
 }
 
-bool placed_is_large (const trace *t, const solve_options *o) {
-  return t->n_ops > tuned (o->tuning, TUNE_arena_ops);
+bool placed_is_large (const solve_request *q) {
+  return q->trace->n_ops > tuned (q->options->tuning, TUNE_arena_ops);
 }
 
 /* Searches over rewritten steps take several times as long in an arena; the stage PLACES is for
@@ -190,31 +188,31 @@ bool placed_suits_arena (const solve_options *o) {
   return !o->same_places && o->recompute != RECOMPUTE_ONLY;
 }
 
-bool placed_suits (const solve_options *o, const effort *e) {
-  return placed_suits_arena (o) && !(e && (e->follow || e->rough));
+bool placed_suits (const solve_request *q) {
+  return placed_suits_arena (q->options) && !q->effort.follow && !q->effort.rough;
 }
 
 /* Nothing has to move where no tensor is rounded to granules, so an arena costs no search. */
-static bool fits_in_bytes (const trace *t, const solve_options *o, arena *a) {
+static bool fits_in_bytes (const solve_request *q, arena *a) {
   summary s;
   error ignored = { 0 };
   arena_mark mark = arena_here (a);
-  bool fits = summary_of (t, a, &s, &ignored) && s.peak_bytes <= o->budget_bytes;
+  bool fits = summary_of (q->trace, a, &s, &ignored) && s.peak_bytes <= q->options->budget_bytes;
   arena_back (a, mark);
   return fits;
 }
 
 /* Granules have no plan, nor is one known that was to be beaten: an arena may have one. */
-static bool leaves_arena (const placing *p, const error *why) {
-  const solve_options *o = p->o;
-  bool is_known = o->n_starts && p->effort && p->effort->beat_ns;
-  return placed_suits (o, p->effort) && !is_known && placed_may_go_on (why) && !solve_stops (o) &&
-         (!placed_is_large (p->t, o) || fits_in_bytes (p->t, o, p->arena));
+static bool leaves_arena (const solve_request *q, arena *a, const error *why) {
+  bool is_known = q->options->n_starts && q->effort.beat_ns;
+  return placed_suits (q) && !is_known && placed_may_go_on (why) && !solve_stops (q->options) &&
+         (!placed_is_large (q) || fits_in_bytes (q, a));
 }
 
 /* The search in the arena, beside that in granules or after it. */
 typedef struct beside {
-  placing p;
+  solve_request q;
+  arena *arena;
   lane lane;
   solution found;
   error why; /* there is none */
@@ -222,33 +220,34 @@ typedef struct beside {
 
 static void search_beside (void *context) {
   beside *b = context;
-  if (!placed_arena (&b->p, &b->found, &b->why))
+  if (!placed_arena (&b->q, b->arena, &b->found, &b->why))
     b->found.plan = NULL;
 }
 
-static bool open_beside (const placing *p, beside *b, error *err) {
-  if (!lane_open (&b->lane, p->o, err))
+static bool open_beside (beside *b, error *err) {
+  if (!lane_open (&b->lane, b->q.options, err))
     return false;
-  b->p.o = &b->lane.options;
-  b->p.arena = b->lane.arena;
+  b->q.options = &b->lane.options;
+  b->arena = b->lane.arena;
   lane_begin (&b->lane, search_beside, b);
   return true;
 }
 
 /* Less fits granules than an arena. Where neither has a plan, one that was stopped rules nothing
    out. */
-static bool solve_either (const placing *p, solution *out, error *err) {
-  beside b = { .p = *p };
-  bool is_cheap = !placed_rewrites (p->o) && !placed_is_large (p->t, p->o);
-  if (is_cheap && p->o->threads > 1 && !open_beside (p, &b, err))
+static bool solve_either (const solve_request *q, arena *a, solution *out, error *err) {
+  const solve_options *o = q->options;
+  beside b = { .q = *q, .arena = a };
+  bool is_cheap = !placed_rewrites (o) && !placed_is_large (q);
+  if (is_cheap && o->threads > 1 && !open_beside (&b, err))
     return false;
-  bool ok = search_solve (p->t, p->o, p->effort, p->arena, out, err);
-  if (ok ? !is_cheap || placed_is_enough (p, out) || solve_stops (p->o) : !leaves_arena (p, err)) {
+  bool ok = search_solve (q, a, out, err);
+  if (ok ? !is_cheap || placed_is_enough (q, out) || solve_stops (o) : !leaves_arena (q, a, err)) {
     lane_drop (&b.lane);
     return ok;
   }
   if (b.lane.arena)
-    lane_take (&b.lane, p->arena);
+    lane_take (&b.lane, a);
   else
     search_beside (&b);
   if (b.found.plan) {
@@ -263,19 +262,18 @@ static bool solve_either (const placing *p, solution *out, error *err) {
   return false;
 }
 
-bool placed_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
-                   error *err) {
-  assert (t && o->device && !o->arena_granule_bytes);
-  placing p = { .t = t, .o = o, .effort = e, .arena = a };
+bool placed_solve (const solve_request *q, arena *a, solution *out, error *err) {
+  const solve_options *o = q->options;
+  assert (q->trace && o->device && !o->arena_granule_bytes);
   if (o->same_places)
-    return same_places_solve (t, o, e, a, out, err);
+    return same_places_solve (q, a, out, err);
   switch (o->placement) {
   case PLACES_GRANULES:
-    return search_solve (t, o, e, a, out, err);
+    return search_solve (q, a, out, err);
   case PLACES_ARENA:
-    return placed_arena (&p, out, err);
+    return placed_arena (q, a, out, err);
   case PLACES_AUTO:
     break;
   }
-  return solve_either (&p, out, err);
+  return solve_either (q, a, out, err);
 }

@@ -4,35 +4,24 @@
 #ifndef FERRY_SOLVER_PLACED_H
 #define FERRY_SOLVER_PLACED_H
 
-#include "solver/attempt/variant.h"
-#include "solver/options/options.h"
-
-typedef struct placing {
-  const trace *t;
-  const solve_options *o;
-  const effort *effort; /* or NULL */
-  const variant *fixed; /* the cuts and drops, if nothing but copies is still to be chosen */
-  arena *arena;
-} placing;
+#include "solver/attempt/attempt.h"
 
 /* In the places that the options allow. */
-bool placed_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
-                   error *err) MUST_CHECK;
+bool placed_solve (const solve_request *q, arena *a, solution *out, error *err) MUST_CHECK;
 /* By one search, in granules; in an arena, comparing shares of the budget, or with one that nearly
-   always has places. */
-bool placed_once (const placing *p, const solve_options *o, const effort *e, solution *out,
-                  error *err) MUST_CHECK;
-bool placed_arena (const placing *p, solution *out, error *err) MUST_CHECK;
-bool placed_arena_once (const placing *p, solution *out, error *err) MUST_CHECK;
+   always has places. With a variant nothing but copies is still to be chosen. */
+bool placed_once (const solve_request *q, arena *a, solution *out, error *err) MUST_CHECK;
+bool placed_arena (const solve_request *q, arena *a, solution *out, error *err) MUST_CHECK;
+bool placed_arena_once (const solve_request *q, arena *a, solution *out, error *err) MUST_CHECK;
 
 /* Nothing that was asked for binds plans to granules; nor does the effort. */
 bool placed_suits_arena (const solve_options *o);
-bool placed_suits (const solve_options *o, const effort *e);
+bool placed_suits (const solve_request *q);
 /* Too many ops to search for an arena where granules have a plan. */
-bool placed_is_large (const trace *t, const solve_options *o);
+bool placed_is_large (const solve_request *q);
 bool placed_rewrites (const solve_options *o);
 /* The plan is as near to the bound of all plans as was asked for. */
-bool placed_is_enough (const placing *p, const solution *s);
+bool placed_is_enough (const solve_request *q, const solution *s);
 /* That one search has no plan, or found none, does not rule out another. */
 bool placed_may_go_on (const error *why);
 

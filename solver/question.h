@@ -4,7 +4,7 @@
 #ifndef FERRY_SOLVER_QUESTION_H
 #define FERRY_SOLVER_QUESTION_H
 
-#include "solver/options/options.h"
+#include "solver/attempt/attempt.h"
 
 enum { MOST_ORDERS = 3 };
 
@@ -20,10 +20,7 @@ typedef struct order_tried {
 } order_tried;
 
 typedef struct question {
-  const trace *t;
-  const solve_options *o;
-  const effort *asked; /* or NULL */
-  effort effort;       /* that, with what it leaves open taken from the options */
+  solve_request ask; /* its effort is complete: with the limits of the options */
   arena *arena;
   solution best; /* no plan: none yet, or the orders are not compared yet */
   plan *known;   /* the fastest of the options' starts, as it is here; or NULL */

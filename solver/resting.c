@@ -58,13 +58,17 @@ static bool choose (const trace *t, const solve_options *o, arena *a, plan *like
 
 /* The search counts on the host that is left, but a bound is of plans that let nothing rest, too.
  */
-static bool bound_again (const trace *left, const solve_options *o, const effort *e, arena *a,
-                         solution *s, error *err) {
+static bool bound_again (const rested *r, const solve_options *o, arena *a, solution *s,
+                         error *err) {
+  const trace *left = r->left.trace;
   certificate had = s->plan->certificate, *c = &s->plan->certificate;
   if (had.lower_bound_ns <= trace_total_ns (left) || o->recompute != RECOMPUTE_OFF)
     return true; /* these ask for no host */
-  if (o->sections != SECTIONS_OFF || o->order != ORDER_AS_IS)
-    return solve_certify_by_compute (left, o, e, s, a, err);
+  if (o->sections != SECTIONS_OFF || o->order != ORDER_AS_IS) {
+    solve_request whole = r->left;
+    whole.options = o;
+    return solve_certify_by_compute (&whole, s, a, err);
+  }
   if (!solve_certify (left, o, had.found_by, s->plan, a, err))
     return false;
   c->limit_met = had.limit_met;
@@ -89,30 +93,31 @@ static bool give_back (const trace *t, const solve_options *o, const plan *like,
   return p->trace_digest && check_plan (t, p, a, NULL, err);
 }
 
-bool resting_take (const trace *t, const solve_options *o, const effort *e, arena *a, rested *out,
-                   error *err) {
+bool resting_take (const solve_request *q, arena *a, rested *out, error *err) {
+  const trace *t = q->trace;
+  const solve_options *o = q->options;
   assert (t && o->device);
-  *out = (rested){ .left = t, .options = *o };
+  *out = (rested){ .left = *q, .options = *o };
   if (o->same_places)
     return true;
   if (!choose (t, o, a, &out->like, &out->limited, err) ||
-      !trace_rest (t, out->like.resting, out->like.n_resting, a, &out->left, err))
+      !trace_rest (t, out->like.resting, out->like.n_resting, a, &out->left.trace, err))
     return false;
   if (!out->like.n_resting) {
-    out->left = t;
+    out->left.trace = t;
     return true;
   }
+  out->left.options = &out->options;
   out->options.trace_digest = NULL;
   out->options.n_starts = 0; /* they are of the whole trace */
   out->options.resting_bytes = resting_bytes (t, &out->like);
   out->options.host_bytes -= out->options.resting_bytes;
-  out->effort = e ? *e : (effort){ 0 };
-  out->effort.guide = NULL; /* its gaps are those of all of the trace */
+  out->left.effort.guide = NULL; /* its gaps are those of all of the trace */
   return true;
 }
 
-bool resting_give_back (const trace *t, const solve_options *o, const rested *r, arena *a,
-                        solution *s, error *err) {
-  return !r->like.n_resting || ((!r->limited || bound_again (r->left, o, &r->effort, a, s, err)) &&
-                                give_back (t, o, &r->like, a, s, err));
+bool resting_give_back (const solve_request *q, const rested *r, arena *a, solution *s,
+                        error *err) {
+  return !r->like.n_resting || ((!r->limited || bound_again (r, q->options, a, s, err)) &&
+                                give_back (q->trace, q->options, &r->like, a, s, err));
 }

@@ -5,21 +5,19 @@
 #ifndef FERRY_SOLVER_RESTING_H
 #define FERRY_SOLVER_RESTING_H
 
-#include "solver/options/options.h"
+#include "solver/attempt/attempt.h"
 
 /* The question that is left, where `like` has what rests. */
 typedef struct rested {
   plan like;
-  const trace *left;
+  solve_request left; /* of `options` */
   solve_options options;
-  effort effort; /* of that question, where something rests */
-  bool limited;  /* a bound may ask for the host */
+  bool limited; /* a bound may ask for the host */
 } rested;
 
-bool resting_take (const trace *t, const solve_options *o, const effort *e, arena *a, rested *out,
-                   error *err) MUST_CHECK;
+bool resting_take (const solve_request *q, arena *a, rested *out, error *err) MUST_CHECK;
 /* The plan of what is left becomes one of the whole trace. */
-bool resting_give_back (const trace *t, const solve_options *o, const rested *r, arena *a,
-                        solution *s, error *err) MUST_CHECK;
+bool resting_give_back (const solve_request *q, const rested *r, arena *a, solution *s,
+                        error *err) MUST_CHECK;
 
 #endif

@@ -9,9 +9,7 @@
 enum { TRIES = TUNE_same_places_ppm_last - TUNE_same_places_ppm + 1 };
 
 typedef struct trying {
-  const trace *t;
-  const solve_options *o;
-  effort effort;
+  solve_request q;
   arena *arena;
   solution best;
   int winner; /* -1: none yet */
@@ -22,26 +20,28 @@ typedef struct trying {
 
 static bool is_enough (const trying *w, const solution *s) {
   return s->plan->predicted.step_ns <=
-         solve_enough_of (&w->effort, s->plan->certificate.lower_bound_ns);
+         solve_enough_of (&w->q.effort, s->plan->certificate.lower_bound_ns);
 }
 
 /* One that counts on so much of the budget. The tries share the ticks that are left; one that finds
    nothing is charged with its whole share. */
 static bool try_one (trying *w, int i, bool *enough, error *err) {
-  solve_options less = *w->o;
-  effort how = w->effort;
+  const solve_options *o = w->q.options;
+  solve_options less = *o;
+  solve_request q = w->q;
   solution s;
   error why = { 0 };
   int64_t left = w->limit_ticks - w->ticks;
-  int64_t counted_ppm = tuned (w->o->tuning, TUNE_same_places_ppm + (tuning_id)i);
-  less.budget_bytes = units_scale (w->o->budget_bytes, counted_ppm, 1000000);
-  how.place_bytes = w->o->budget_bytes;
-  how.limit_ticks = left > 0 ? left / (TRIES - i) + 1 : 1;
+  int64_t counted_ppm = tuned (o->tuning, TUNE_same_places_ppm + (tuning_id)i);
+  less.budget_bytes = units_scale (o->budget_bytes, counted_ppm, 1000000);
+  q.options = &less;
+  q.effort.place_bytes = o->budget_bytes;
+  q.effort.limit_ticks = left > 0 ? left / (TRIES - i) + 1 : 1;
   *enough = false;
-  if (!search_solve (w->t, &less, &how, w->arena, &s, &why)) {
+  if (!search_solve (&q, w->arena, &s, &why)) {
     if (why.code != ERR_infeasible && why.code != ERR_limit)
       return error_set (err, why.code, "%s", why.text);
-    w->ticks += how.limit_ticks;
+    w->ticks += q.effort.limit_ticks;
     if (why.code == ERR_limit && !w->open.code)
       w->open = why;
     return true;
@@ -52,7 +52,7 @@ static bool try_one (trying *w, int i, bool *enough, error *err) {
     w->best = s;
     w->winner = i;
   }
-  w->stopped |= solve_stops (w->o);
+  w->stopped |= solve_stops (o);
   *enough = w->stopped || (i == 0 && is_enough (w, &s)) || w->ticks >= w->limit_ticks;
   return true;
 }
@@ -60,8 +60,8 @@ static bool try_one (trying *w, int i, bool *enough, error *err) {
 /* The bound of the whole budget, for a plan that counted on less. */
 static bool widen_bound (const trying *w, solution *s, cover *of, error *err) {
   rewritten rw;
-  if (!plan_rewrite (w->t, s->plan, w->arena, &rw, err) ||
-      !attempt_bound (rw.trace, w->o, w->arena, &s->bound, err))
+  if (!plan_rewrite (w->q.trace, s->plan, w->arena, &rw, err) ||
+      !attempt_bound (rw.trace, w->q.options, w->arena, &s->bound, err))
     return false;
   *of = cover_of_rewriting (s->plan->n_sections, s->plan->n_recomputes);
   return true;
@@ -82,16 +82,17 @@ static bool certify (const trying *w, solution *s, error *err) {
     c.bound_by = s->bound.by;
     c.proof = s->bound.proof;
   }
-  c.enough_ns = solve_enough_of (&w->effort, c.lower_bound_ns);
+  c.enough_ns = solve_enough_of (&w->q.effort, c.lower_bound_ns);
   solve_write_certificate (s->plan, &c);
   return true;
 }
 
-bool same_places_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
-                        solution *out, error *err) {
-  trying w = { .t = t, .o = o, .effort = solve_effort (o, e), .arena = a, .winner = -1 };
-  w.limit_ticks = w.effort.limit_ticks
-                      ? w.effort.limit_ticks
+bool same_places_solve (const solve_request *q, arena *a, solution *out, error *err) {
+  const solve_options *o = q->options;
+  trying w = { .q = *q, .arena = a, .winner = -1 };
+  w.q.effort = solve_effort (o, &q->effort);
+  w.limit_ticks = w.q.effort.limit_ticks
+                      ? w.q.effort.limit_ticks
                       : solve_level_ticks (o, tuned (o->tuning, TUNE_search_swaps_ticks));
   bool enough = false;
   for (int i = 0; i < TRIES && !enough; i++)

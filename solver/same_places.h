@@ -6,9 +6,8 @@
 #ifndef FERRY_SOLVER_SAME_PLACES_H
 #define FERRY_SOLVER_SAME_PLACES_H
 
-#include "solver/options/options.h"
+#include "solver/attempt/attempt.h"
 
-bool same_places_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
-                        solution *out, error *err) MUST_CHECK;
+bool same_places_solve (const solve_request *q, arena *a, solution *out, error *err) MUST_CHECK;
 
 #endif

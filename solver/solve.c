@@ -29,7 +29,7 @@ static search_place place_of (const question *q) {
 #define STAGE_RUN try_orders
 #define STAGE_SEARCH question
 #define STAGE_ASKED const question
-#define STAGE_OPTIONS o
+#define STAGE_OPTIONS ask.options
 #include "solver/tuning/stage.def"
 
 #define RULE_PLACES(name, applies, part) \
@@ -37,7 +37,7 @@ static search_place place_of (const question *q) {
 #define STAGE_RUN try_places
 #define STAGE_SEARCH question
 #define STAGE_ASKED const question
-#define STAGE_OPTIONS o
+#define STAGE_OPTIONS ask.options
 #include "solver/tuning/stage.def"
 
 /* ---- the question ---- */
@@ -48,36 +48,32 @@ static bool compare_orders (question *q, error *err) {
 
 /* No plan was found that is faster than the one that is known. */
 static bool begin_from_known (question *q, error *err) {
-  if (!placed_may_go_on (err) || !q->effort.beat_ns || !q->known)
+  if (!placed_may_go_on (err) || !q->ask.effort.beat_ns || !q->known)
     return false;
   *err = (error){ 0 };
-  return starts_take (q->t, q->o, q->asked, q->known, q->arena, &q->best, err);
+  return starts_take (&q->ask, q->known, &q->best, q->arena, err);
 }
 
 static bool answer (question *q, error *err) {
   return (compare_orders (q, err) || begin_from_known (q, err)) && try_places (q, err);
 }
 
-static bool solve_rested (const trace *t, const solve_options *o, const effort *e, arena *a,
-                          solution *out, error *err) {
+static bool solve_rested (const solve_request *wanted, arena *a, solution *out, error *err) {
   rested r;
   plan *known;
   question *q = NEW (a, 1, question, err);
-  if (!q || !starts_fastest (t, o, a, &known, err) || !resting_take (t, o, e, a, &r, err))
+  if (!q || !starts_fastest (wanted->trace, wanted->options, a, &known, err) ||
+      !resting_take (wanted, a, &r, err))
     return false;
-  *q = (question){ .t = r.left,
-                   .o = &r.options,
-                   .asked = r.like.n_resting ? &r.effort : e,
-                   .arena = a,
-                   .known = r.like.n_resting ? NULL : known };
-  q->effort = solve_effort (q->o, q->asked);
+  *q = (question){ .ask = r.left, .arena = a, .known = r.like.n_resting ? NULL : known };
+  q->ask.effort = solve_effort (q->ask.options, &r.left.effort);
   error why = { 0 };
   bool ok = answer (q, &why);
   *out = ok ? q->best : (solution){ 0 };
   if (!ok && !placed_may_go_on (&why))
     return error_set (err, why.code, "%s", why.text);
-  ok = (!ok || resting_give_back (t, o, &r, a, out, err)) &&
-       starts_take (t, o, e, known, a, out, err);
+  ok = (!ok || resting_give_back (wanted, &r, a, out, err)) &&
+       starts_take (wanted, known, out, a, err);
   if (ok && !out->plan)
     *err = why;
   assert (!ok || !out->plan ||
@@ -153,8 +149,10 @@ static bool try_rung (ladder *x, error *err) {
     x->starts[x->o->n_starts] = had.plan;
   x->rung.n_starts = x->o->n_starts + (had.plan != NULL);
   x->count++;
-  const effort faster = { .beat_ns = had.plan ? had.plan->predicted.step_ns : 0 };
-  if (!solve_rested (x->t, &x->rung, had.plan ? &faster : NULL, x->arena, &s, &why)) {
+  const solve_request q = { .trace = x->t,
+                            .options = &x->rung,
+                            .effort = { .beat_ns = had.plan ? had.plan->predicted.step_ns : 0 } };
+  if (!solve_rested (&q, x->arena, &s, &why)) {
     x->why = why;
     return placed_may_go_on (&why) || error_set (err, why.code, "%s", why.text);
   }
@@ -192,7 +190,8 @@ bool solve_with (const trace *t, const solve_options *o, const effort *e, arena 
     return streams_solve (t, o, e, solve_with, a, out, err);
   if (!o->solved && !(own.solved = solved_new (err)))
     return false;
-  bool ok = e ? solve_rested (t, &own, e, a, out, err) : climb (t, &own, a, out, err);
+  solve_request q = { .trace = t, .options = &own, .effort = e ? *e : (effort){ 0 } };
+  bool ok = e ? solve_rested (&q, a, out, err) : climb (t, &own, a, out, err);
   if (!ok && !(e && (e->follow || e->beat_ns)))
     refusal_settle (t, &own, a, err);
   if (!o->solved)

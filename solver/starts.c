@@ -159,18 +159,17 @@ static void name_order (const trace *t, plan *p) {
                                                            : COVER_ORDER_TRACE;
 }
 
-static bool certify_alone (const trace *t, const solve_options *o, const effort *e, solution *s,
-                           arena *a, error *err) {
+static bool certify_alone (const solve_request *q, solution *s, arena *a, error *err) {
   const plan *p = s->plan;
-  const trace *in;
+  solve_request in = *q;
   int32_t *order;
-  if (solve_stops (o))
-    return solve_certify_by_compute (t, o, e, s, a, err);
-  if (!trace_reorder (t, p->order, p->n_order, a, &in, &order, err))
+  if (solve_stops (q->options))
+    return solve_certify_by_compute (q, s, a, err);
+  if (!trace_reorder (q->trace, p->order, p->n_order, a, &in.trace, &order, err))
     return false;
-  if (o->sections != SECTIONS_OFF)
-    return search_certify (in, o, e, a, s, err);
-  if (!solve_certify (in, o, p->certificate.found_by, s->plan, a, err))
+  if (q->options->sections != SECTIONS_OFF)
+    return search_certify (&in, s, a, err);
+  if (!solve_certify (in.trace, q->options, p->certificate.found_by, s->plan, a, err))
     return false;
   s->bound = (bound){ .lower_bound_ns = p->certificate.lower_bound_ns,
                       .by = p->certificate.bound_by,
@@ -178,21 +177,23 @@ static bool certify_alone (const trace *t, const solve_options *o, const effort 
   return true;
 }
 
-bool starts_certify (const trace *t, const solve_options *o, const effort *e, const solution *had,
-                     solution *s, arena *a, error *err) {
-  effort full = solve_effort (o, e);
+bool starts_certify (const solve_request *wanted, const solution *had, solution *s, arena *a,
+                     error *err) {
+  const solve_options *o = wanted->options;
+  solve_request q = *wanted;
+  q.effort = solve_effort (o, &wanted->effort);
   assert (s->plan->certificate.found_by);
   if (had->plan && covers (o, had->plan, s->plan)) {
     certified all = solve_by_bound_of (had->plan, s->plan);
     solve_write_certificate (s->plan, &all);
     s->bound = had->bound;
   } else {
-    if (!certify_alone (t, o, &full, s, a, err))
+    if (!certify_alone (&q, s, a, err))
       return false;
-    name_order (t, s->plan);
+    name_order (q.trace, s->plan);
   }
   certificate *c = &s->plan->certificate;
-  bool is_near = s->plan->predicted.step_ns <= solve_enough_of (&full, c->lower_bound_ns);
+  bool is_near = s->plan->predicted.step_ns <= solve_enough_of (&q.effort, c->lower_bound_ns);
   c->limit_met = is_near ? NULL : solve_stops (o) ? "stopped" : "ticks";
   return true;
 }
@@ -210,14 +211,14 @@ void starts_raise (const solve_options *o, const solution *had, solution *s) {
   s->bound = had->bound;
 }
 
-bool starts_take (const trace *t, const solve_options *o, const effort *e, plan *known, arena *a,
-                  solution *best, error *err) {
+bool starts_take (const solve_request *q, plan *known, solution *best, arena *a, error *err) {
   solution had = *best;
   if (!known || (had.plan && known->predicted.step_ns >= had.plan->predicted.step_ns))
     return true;
   best->plan = known;
   best->robust = (robustness){ 0 };
   best->why = "a known plan is faster than those that were found";
-  return starts_certify (t, o, e, &had, best, a, err) &&
-         (!o->noise_percent || robust_alone (t, known, o, a, &best->robust, err));
+  return starts_certify (q, &had, best, a, err) &&
+         (!q->options->noise_percent ||
+          robust_alone (q->trace, known, q->options, a, &best->robust, err));
 }

@@ -4,7 +4,7 @@
 #ifndef FERRY_SOLVER_STARTS_H
 #define FERRY_SOLVER_STARTS_H
 
-#include "solver/options/options.h"
+#include "solver/attempt/attempt.h"
 
 /* True if its order, cuts and drops are of this trace, and allowed; else ERR_infeasible says why
    not. */
@@ -20,12 +20,12 @@ bool starts_fastest (const trace *t, const solve_options *o, arena *a, plan **ou
                      error *err) MUST_CHECK;
 
 /* A plan that starts_fit made becomes the best, where it is faster or there is none. */
-bool starts_take (const trace *t, const solve_options *o, const effort *e, plan *known, arena *a,
-                  solution *best, error *err) MUST_CHECK;
+bool starts_take (const solve_request *q, plan *known, solution *best, arena *a,
+                  error *err) MUST_CHECK;
 /* The certificate of s: the bound of what was the best before, where that covers it, else one of
    its own. */
-bool starts_certify (const trace *t, const solve_options *o, const effort *e, const solution *had,
-                     solution *s, arena *a, error *err) MUST_CHECK;
+bool starts_certify (const solve_request *q, const solution *had, solution *s, arena *a,
+                     error *err) MUST_CHECK;
 
 /* The bound of what was the best before, where that is higher and covers the plan of s. */
 void starts_raise (const solve_options *o, const solution *had, solution *s);

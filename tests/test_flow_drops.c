@@ -454,7 +454,7 @@ START_TEST (one_run_serves_all_outputs_whenever_it_suits) {
     cases_by_hand[i].make (a, &h);
     variant v = { "by hand", NULL, &h.again, 0, 1 };
     solve_options o = { .device = &h.dev, .budget_bytes = h.budget_bytes, .host_bytes = 1 << 20 };
-    attempt_request q = { .trace = h.t, .variant = &v, .options = &o };
+    solve_request q = { .trace = h.t, .variant = &v, .options = &o };
     ck_assert_msg (attempt_solve (&q, a, &s, &err), "%s", err.text);
     ck_assert_int_eq (s.plan->predicted.step_ns, trace_total_ns (h.t) + h.stall_ns);
     double ns = program_ns (&h, NULL, a), wrong = program_ns (&h, cases_by_hand[i].fault, a);

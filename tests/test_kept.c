@@ -107,7 +107,7 @@ static int64_t step_of (const trace *t, bool kept, recompute_mode mode, arena *a
                       .recompute = mode };
   solution s;
   proved why;
-  ways_request q = { .trace = t, .options = &o, .effort = { .limit_ticks = o.limit_ticks } };
+  solve_request q = { .trace = t, .options = &o, .effort = { .limit_ticks = o.limit_ticks } };
   ck_assert_msg (ways_solve (&q, a, &s, &err), "%s", err.text);
   ck_assert_msg (check_plan (t, s.plan, a, NULL, &err), "%s", err.text);
   ck_assert_msg (prove_plan (t, s.plan, s.plan->predicted.step_ns, a, &why, &err), "%s", err.text);

@@ -71,8 +71,9 @@ START_TEST (a_policy_that_is_faster_gives_its_plan) {
         .lower_bound_ns = 1, .bound_by = "compute", .found_by = "vdnn-all", .limit_met = "ticks"
       };
       s.plan->certificate = own;
-      ck_assert_msg (published_take (x.trace, &o, &(effort){ 0 }, x.arena, &s, &err), "%s",
-                     err.text);
+      ck_assert_msg (
+          published_take (&(solve_request){ .trace = x.trace, .options = &o }, &s, x.arena, &err),
+          "%s", err.text);
       ck_assert_int_le (s.plan->predicted.step_ns, slow.cost.step_ns);
       ck_assert (check_plan (x.trace, s.plan, x.arena, NULL, &err));
       ck_assert_int_eq (s.plan->n_recomputes, 0); /* not allowed by these options */

@@ -122,7 +122,7 @@ static const plan *solved (const trace *t, int64_t budget_bytes, arena *a, error
                       .limit_ticks = 400000,
                       .recompute = RECOMPUTE_ONLY };
   solution s;
-  ways_request q = { .trace = t, .options = &o, .effort = { .limit_ticks = o.limit_ticks } };
+  solve_request q = { .trace = t, .options = &o, .effort = { .limit_ticks = o.limit_ticks } };
   if (!ways_solve (&q, a, &s, err))
     return NULL;
   ck_assert_msg (check_plan (t, s.plan, a, NULL, err), "%s", err->text);
@@ -194,7 +194,7 @@ START_TEST (what_fits_without_a_copy_has_a_plan_without_one) {
     }
     ck_assert_int_eq (value.step_ns, trace_total_ns (t));
     ck_assert_msg (
-        attempt_solve (&(attempt_request){ .trace = t, .variant = &nothing, .options = &o }, a, &s,
+        attempt_solve (&(solve_request){ .trace = t, .variant = &nothing, .options = &o }, a, &s,
                        &err),
         "%s: %s", networks[i], err.text);
     ck_assert_int_eq (s.plan->predicted.step_ns, value.compute_ns);

@@ -31,7 +31,7 @@ bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out
          bound_step (step, o, &all, a, out, err);
 }
 
-static bool is_worth_a_program (const attempt_request *q) {
+static bool is_worth_a_program (const solve_request *q) {
   const variant_value *known = q->known;
   return !known || (known->n_ops <= tuned (q->options->tuning, TUNE_attempt_program_ops) &&
                     known->step_ns > solve_enough_of (&q->effort, known->bound_ns));
@@ -198,7 +198,7 @@ static bool search_plan (search *s, solution *out, error *err) {
 
 enum { PLACE_PART = 16 }; /* of the ticks, for the offsets of one plan */
 
-bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *err) {
+bool attempt_solve (const solve_request *q, arena *a, solution *out, error *err) {
   assert (q->trace && q->options && q->options->device);
   static const variant nothing = { 0 };
   const solve_options *o = q->options;

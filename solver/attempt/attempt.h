@@ -6,15 +6,18 @@
 
 #include "solver/attempt/variant.h"
 
-typedef struct attempt_request {
-  const trace *trace;
-  const variant *variant; /* NULL: nothing is rewritten */
+/* One search: which step, what may be done to it, and at what cost. Every room of the search takes
+   one, and asks the rooms below with one of its own. */
+typedef struct solve_request {
+  const trace *trace; /* in its order, without what rests */
   const solve_options *options;
   effort effort;
+  const variant *variant; /* its cuts and drops; NULL: none, and above an attempt, any allowed */
   /* The variant's value if it is known, or NULL. With it the program is not solved where that is
      not worth the time: the quick plan is good enough, or the ops are too many. */
   const variant_value *known;
-} attempt_request;
+  int64_t least_ns; /* of ways: no plan is faster; 0: by compute */
+} solve_request;
 
 /* The bound alone, with its proof where that is kept; of a rewritten trace too. */
 bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out,
@@ -22,6 +25,6 @@ bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out
 
 /* The certificate covers the plans of this variant. Without a plan where its bound says that none
    is of use. */
-bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *err) MUST_CHECK;
+bool attempt_solve (const solve_request *q, arena *a, solution *out, error *err) MUST_CHECK;
 
 #endif

@@ -41,12 +41,11 @@ bool solve_certify (const trace *t, const solve_options *o, const char *found_by
   return true;
 }
 
-bool solve_certify_by_compute (const trace *t, const solve_options *o, const effort *e, solution *s,
-                               arena *a, error *err) {
-  certified c = solve_by_compute (t, s->plan);
-  c.limit_met = solve_stops (o) ? "stopped" : "ticks";
-  c.enough_ns = solve_enough_of (e, c.lower_bound_ns);
-  if (o->keep_proof &&
+bool solve_certify_by_compute (const solve_request *q, solution *s, arena *a, error *err) {
+  certified c = solve_by_compute (q->trace, s->plan);
+  c.limit_met = solve_stops (q->options) ? "stopped" : "ticks";
+  c.enough_ns = solve_enough_of (&q->effort, c.lower_bound_ns);
+  if (q->options->keep_proof &&
       !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL, a, err)))
     return false;
   solve_write_certificate (s->plan, &c);

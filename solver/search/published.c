@@ -130,22 +130,24 @@ bool published_fastest (const trace *t, const solve_options *o, arena *a, policy
 }
 
 /* If our own is good enough they could only shave off a little, which must not cost much. */
-static int64_t most_ops (const solve_options *o, const effort *e, const solution *s) {
-  bool enough = s->plan->predicted.step_ns <= solve_enough_of (e, s->bound.lower_bound_ns);
+static int64_t most_ops (const solve_request *q, const solution *s) {
+  const solve_options *o = q->options;
+  bool enough = s->plan->predicted.step_ns <= solve_enough_of (&q->effort, s->bound.lower_bound_ns);
   bool swaps = !o->sections && !o->recompute;
   return tuned (o->tuning, enough && swaps ? TUNE_policies_few_ops : TUNE_policies_ops);
 }
 
-bool published_take (const trace *t, const solve_options *o, const effort *e, arena *a, solution *s,
-                     error *err) {
+bool published_take (const solve_request *q, solution *s, arena *a, error *err) {
   assert (s->plan && s->plan->certificate.bound_by);
+  const solve_options *o = q->options;
+  const effort *e = &q->effort;
   policy_answer answer;
   const certificate *had = &s->plan->certificate;
   bool swaps = o->recompute != RECOMPUTE_ONLY && s->plain_bound_ns < s->plan->predicted.step_ns;
   int64_t most_ns = e->enough_ns > s->bound.lower_bound_ns ? e->enough_ns : s->bound.lower_bound_ns;
   if (solve_stops (o) || s->plan->predicted.step_ns <= most_ns)
     return true;
-  if (!fastest (t, o, swaps, most_ops (o, e, s), a, &answer, err))
+  if (!fastest (q->trace, o, swaps, most_ops (q, s), a, &answer, err))
     return false;
   if (!answer.plan || answer.cost.step_ns >= s->plan->predicted.step_ns)
     return true;

@@ -4,7 +4,7 @@
 #ifndef FERRY_SOLVER_SEARCH_PUBLISHED_H
 #define FERRY_SOLVER_SEARCH_PUBLISHED_H
 
-#include "solver/options/options.h"
+#include "solver/attempt/attempt.h"
 #include "solver/policy/policy.h"
 
 /* Asks the policies whose drops the options allow. out->plan is NULL where none fits. */
@@ -12,8 +12,7 @@ bool published_fastest (const trace *t, const solve_options *o, arena *a, policy
                         error *err) MUST_CHECK;
 
 /* If such a plan is faster than the solution's, it takes its place under the same bound. */
-bool published_take (const trace *t, const solve_options *o, const effort *e, arena *a, solution *s,
-                     error *err) MUST_CHECK;
+bool published_take (const solve_request *q, solution *s, arena *a, error *err) MUST_CHECK;
 
 /* The answer where our own search has none; s->plan is NULL where they have none either. */
 bool published_alone (const trace *t, const solve_options *o, arena *a, solution *s,

@@ -65,9 +65,7 @@ bool ways_take (ways *m, const variant *v, const effort *how, bool ok, const err
 bool ways_try (ways *m, const variant *v, const variant_value *known, effort how, error *err) {
   error why = { 0 };
   how.beat_ns = ways_best_ns (m);
-  attempt_request q = {
-    .trace = m->t, .variant = v, .options = m->o, .effort = how, .known = known
-  };
+  solve_request q = { .trace = m->t, .variant = v, .options = m->o, .effort = how, .known = known };
   bool ok = attempt_solve (&q, m->arena, &m->last, &why);
   return ways_take (m, v, &how, ok, &why, err);
 }
@@ -312,7 +310,7 @@ int64_t ways_plain_ticks (const trace *t, const tuning *by, int64_t limit_ticks)
   return alone > usual ? units_scale (limit_ticks, alone, usual) : limit_ticks;
 }
 
-bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) {
+bool ways_solve (const solve_request *q, arena *a, solution *out, error *err) {
   assert (q->trace && q->options->device);
   const trace *t = q->trace;
   const solve_options *o = q->options;

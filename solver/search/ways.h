@@ -7,17 +7,10 @@
 
 #include "solver/attempt/attempt.h"
 
-/* The request of a search of all ways. */
-typedef struct ways_request {
-  const trace *trace;
-  const solve_options *options;
-  effort effort;    /* limit_ticks, gap_ppm, enough_ns and place_bytes; the others are its own */
-  int64_t least_ns; /* no plan is faster; 0: by compute */
-} ways_request;
-
-/* For questions where sections or recompute are allowed. The certificate is that of drops; of one
-   with sections the caller knows the bound. */
-bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) MUST_CHECK;
+/* For questions where sections or recompute are allowed; of the effort, with limit_ticks, gap_ppm,
+   enough_ns, beat_ns and place_bytes. The certificate is that of drops; of one with sections the
+   caller knows the bound. */
+bool ways_solve (const solve_request *q, arena *a, solution *out, error *err) MUST_CHECK;
 
 /* The limits where none is given: of such a question, and in events, of one that only swaps. */
 int64_t ways_default_ticks (const trace *t, const tuning *by);

@@ -28,7 +28,7 @@ static effort own_effort (const ways *m) {
 
 static void search_beside (void *context) {
   ways_beside *b = context;
-  attempt_request q = { .trace = b->trace, .options = &b->lane.options, .effort = b->effort };
+  solve_request q = { .trace = b->trace, .options = &b->lane.options, .effort = b->effort };
   b->ok = attempt_solve (&q, b->lane.arena, &b->found, &b->why);
 }
 

@@ -322,7 +322,7 @@ static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, co
   error why = { 0 };
   arena_mark mark = arena_here (w->arena);
   int64_t left = w->limit_ticks - w->ticks;
-  attempt_request q = { .trace = w->t, .variant = &x->v, .options = w->o };
+  solve_request q = { .trace = w->t, .variant = &x->v, .options = w->o };
   q.effort = w->effort;
   q.effort.limit_ticks = left < limit_ticks ? left : limit_ticks;
   q.effort.gap_ppm = 1;
