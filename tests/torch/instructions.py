@@ -4,7 +4,8 @@
     instructions.py [NETWORK:PLAN:SHARE...]    names of lean.py; it takes minutes, valgrind and a C compiler
 
 Callgrind counts them, so they are nearly the same on every machine, however busy. The middle one is the floor of whatever
-looks at saved tensors from Python.
+looks at saved tensors from Python. The work is that of the plan itself: copies, which a GPU makes beside the step, and
+modules that run again.
 """
 import ctypes
 import glob
@@ -17,6 +18,7 @@ import tempfile
 ROWS = ("lstm:swaps:0.8", "unet:swaps:0.8", "resnet50:swaps:0.8", "resnet50:remakes:0.8")
 SWITCH = """#include <valgrind/callgrind.h>
 void on (void) { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
+void toggle (void) { CALLGRIND_TOGGLE_COLLECT; }
 void off (const char *name) { CALLGRIND_DUMP_STATS_AT (name); CALLGRIND_STOP_INSTRUMENTATION; }
 """
 
@@ -27,8 +29,18 @@ def counted(folder, rows):
     import torch
     import ferry_torch
     torch.set_num_threads(1)
-    torch.backends.mkldnn.enabled = False  # valgrind does not know all of its instructions
     switch = ctypes.CDLL(os.path.join(folder, "switch.so"))
+
+    class Collected(lean.Work):
+        def timed(self, inner):
+            def outer(*arguments, **options):
+                switch.toggle()
+                try:
+                    return inner(*arguments, **options)
+                finally:
+                    switch.toggle()
+            return outer
+    work = Collected()
 
     def count(row, way, step):
         step(1)
@@ -49,6 +61,11 @@ def counted(folder, rows):
                 for n in range(4):
                     job.step(n)
                 count(row, "followed", job.step)
+                with work.seen():
+                    job.step(1)
+                    switch.on(), switch.toggle()
+                    job.step(2), job.step(3)
+                    switch.toggle(), switch.off(f"{row} work".encode())
 
 
 def main(rows):
@@ -57,7 +74,7 @@ def main(rows):
                        text=True, check=True)
         subprocess.run(["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out",
                         sys.executable, os.path.abspath(__file__), "--in", folder, *rows], check=True,
-                       env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
+                       env={**os.environ, "OMP_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX2"}, stderr=subprocess.DEVNULL)
         found = {}
         for path in glob.glob(f"{folder}/out.*"):
             with open(path) as file:
@@ -67,7 +84,7 @@ def main(rows):
     for row in rows:
         plain = found[row, "plain"]
         print(f"{row:22} {plain / 1e6:7.1f} million plain, {found[row, 'hooks'] / plain:.2f} with empty hooks, "
-              f"{found[row, 'followed'] / plain:.2f} followed", flush=True)
+              f"{found[row, 'followed'] / plain:.2f} followed, {found[row, 'work'] / plain:.2f} of it work", flush=True)
 
 
 if __name__ == "__main__":

@@ -77,8 +77,8 @@ class ModuleCall:
             self.args, self.kwargs = swapped(list(args), note), swapped(kwargs, note)
         self.owned = [(p, p._version) for p in module._parameters.values() if p is not None]
 
-    def run(self, op, bytes_of, follower):
-        """Its result by its number."""
+    def run(self, bytes_of, follower):
+        """Its result."""
         for p, version in self.owned:
             if follower.standing:
                 follower.bring_whole(p)
@@ -91,9 +91,8 @@ class ModuleCall:
             out = self.forward(*filled(self.args, bytes_of), **filled(self.kwargs, bytes_of))
         finally:
             mine.update(buffers)
-        made, sizes = tensors_in([out], [])[0], follower.plan.tensors
-        index = max((i for i in op["compute"]["out"] if i >= 0), key=lambda i: sizes[i]["bytes"])
-        return {index: made.detach()}
+        made = out if isinstance(out, torch.Tensor) else tensors_in([out], [])[0]
+        return made.detach()
 
 
 class Entry:
@@ -103,6 +102,7 @@ class Entry:
         self.number, self.before = number, row["before"]
         self.ops, self.replaces = row["ops"], row.get("replaces") or []
         self.needs, made = set(), set()  # needs: from outside
+        self.gives = {}  # by op: the largest of what it makes, which its module gives back
         for k in self.ops:
             note, side = ops[k]["compute"] or {}, ops[k]["side"]
             if "out" not in note:
@@ -110,6 +110,7 @@ class Entry:
                               "`ferry solve --for torch` does not")
             self.needs.update(i for i in note["in"] if i >= 0 and i not in made and i not in side)
             made.update(i for i in ops[k]["writes"] if i not in side)
+            self.gives[k] = max((i for i in note["out"] if i >= 0), key=lambda i: tensors[i]["bytes"])
         self.made, self.every = made, frozenset(self.ops)
         self.given = [i for i in self.needs if not tensors[i]["persistent"]]  # the others are the modules' own
 
@@ -158,6 +159,7 @@ class Book:
         self.calls, self.held, self.contents, self.dropped = {}, {}, {}, {}
         self.storages = {}  # by number, those that ops were seen with
         self.wanted, self.over = {}, set()
+        self.news = False  # anything that a drop may have waited for
         for entry in self.entries:
             for i in entry.needs:
                 self.wanted[i] = self.wanted.get(i, 0) + 1
@@ -165,7 +167,7 @@ class Book:
     def note(self, at, call, out, follower):
         """The module with op `at` has run: the plan runs it again, unless it was given other tensors than the trace's."""
         made = self.plan.ops[at]["compute"]["out"]
-        result = tensors_in([out], [])
+        result = [out] if isinstance(out, torch.Tensor) else tensors_in([out], [])
         if len(result) != 1 or len(call.given) != len(call.call.inputs):
             return
         for i in made:
@@ -176,7 +178,7 @@ class Book:
         for i, tensor in call.given:
             if i >= 0 and not self.is_storage_of(i, tensor, follower):
                 return
-        self.calls[at] = call
+        self.calls[at], self.news = call, True
         for i, tensor in call.given:
             if i >= 0 and self.wanted.get(i) and i not in self.plan.comes:
                 self.held.setdefault(i, {})[at] = Held(tensor)  # of each op: between two a program may change it
@@ -196,6 +198,7 @@ class Book:
 
     def keep(self, index, content):
         """Autograd has saved it; it may leave, or be dropped."""
+        self.news = True
         if self.wanted.get(index):
             self.contents[index] = content
 
@@ -236,8 +239,8 @@ class Book:
         made = {}
         with Below(follower.device):
             for k in entry.ops:
-                made.update(self.calls[k].run(self.plan.ops[k], lambda index, at=k: made[index] if index in made
-                                              else self.outside(index, at, follower), follower))
+                made[entry.gives[k]] = self.calls[k].run(lambda index, at=k: made[index] if index in made
+                                                         else self.outside(index, at, follower), follower)
         return made
 
     def outside(self, index, at, follower):

@@ -54,11 +54,17 @@ def bared(mode):
 
 def enter_below(mode):
     """The program may have modes of its own on, and end them before this one: each end takes off the topmost."""
+    if _get_current_dispatch_mode() is None:
+        mode.__enter__()
+        return
     with bared(mode):
         mode.__enter__()
 
 
 def leave_below(mode):
+    if _get_current_dispatch_mode() is mode:
+        mode.__exit__(None, None, None)
+        return
     with bared(mode) as top:
         if top is mode:
             mode.__exit__(None, None, None)

@@ -211,9 +211,10 @@ class Follower:
             self.let_go_of_ended()
         if self.leaving and self.valve.is_tight(position):
             self.let_go_of_all()
-        for index in self.undropped and self.undropped[:]:
-            self.undropped.remove(index)
-            self.drop(index)
+        if self.undropped and self.book.news:
+            self.book.news, again, self.undropped = False, self.undropped, []
+            for index in again:
+                self.drop(index)
 
     def lose(self):
         """The step is not the trace's: from here on nothing leaves."""
@@ -421,14 +422,17 @@ class Follower:
 
     # ---- modules and the optimizer ----
 
-    def enter_module(self, module):
-        slots = [self.known.find(storage_of(p)) for p in module._parameters.values() if p is not None]
-        slots = [slot for slot in slots if slot is not None]
+    def enter_module(self, module, slots):
         self.running.setdefault(threading.get_ident(), []).append((module, slots))
         for slot in slots:
             self.ensure(slot)
             self.stay(slot)
         self.leave_delayed()
+
+    def owned_by(self, module):
+        """What of its own weights the plan moves."""
+        slots = [self.known.find(storage_of(p)) for p in module._parameters.values() if p is not None]
+        return [slot for slot in slots if slot is not None]
 
     def leave_module(self, module):
         """It has ended, and what it had called that raised something."""
@@ -438,6 +442,8 @@ class Follower:
         self.leave_delayed()
 
     def leave_delayed(self):
+        if not self.delayed:
+            return
         delayed, self.delayed = self.delayed, []
         for move in delayed:
             self.leave(move)
@@ -446,8 +452,11 @@ class Follower:
         """May a module that runs still use it? Packs say where the step is: in one that is not the trace's they may
         say that it is behind an op that is to come. A module uses what it owns before it calls another one, but for
         what the recorder has seen later."""
-        return any(slot in slots and (slots is running[-1][1] or slot.index in self.late)
-                   for running in map(list, self.running.values()) for _, slots in running)
+        for running in map(list, list(self.running.values())):
+            for _, slots in running:
+                if slot in slots and (slots is running[-1][1] or slot.index in self.late):
+                    return True
+        return False
 
     def stay(self, slot):
         """Up to its next use. In a step that is not the trace's the plan may have it leave before."""

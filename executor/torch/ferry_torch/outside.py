@@ -12,7 +12,7 @@ import threading
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import DETACH, detached, enter_below, leave_below, plainly
+from .calls import DETACH, detached, enter_below, leave_below
 from .modules import Called, in_backward
 from .storages import storage_of, tensors_in
 
@@ -25,23 +25,41 @@ class Outside(TorchDispatchMode):
         super().__init__()
         self.follower, self.entered = follower, False
 
+    @classmethod
+    def _should_skip_dynamo(cls):
+        """torch.compile skips frames under a mode as it is; to say so again takes longer than what this does."""
+        return False
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        for tensor in tensors_in([args, kwargs], []):
-            storage = storage_of(tensor)
-            slot = None if storage is None else self.follower.known.find(storage)
-            if slot is None:
-                continue
+        for thing in args:
+            if isinstance(thing, torch.Tensor):
+                self.meet(thing)
+            elif isinstance(thing, (list, tuple)):
+                self.meet_all(thing)
+        if kwargs:
+            self.meet_all(kwargs.values())
+        return detached(func, args, kwargs or {}) if func is DETACH else func(*args, **(kwargs or {}))
+
+    def meet(self, tensor):
+        storage = storage_of(tensor)
+        slot = None if storage is None else self.follower.known.find(storage)
+        if slot is not None:
             if slot.is_out():
                 self.follower.ensure(slot)
             slot.changed()  # maybe
-        return (detached if func is DETACH else plainly)(func, args, kwargs)
+
+    def meet_all(self, things):
+        for tensor in tensors_in(things, []):
+            self.meet(tensor)
 
     def begin(self):
-        if not self.entered and any(slot.is_out() or slot.version is not None
-                                    for slot in self.follower.standing.values()):
-            enter_below(self)
-            self.entered = True
+        if self.entered:
+            return
+        for slot in self.follower.standing.values():
+            if slot.away or slot.leaving or slot.version is not None:
+                enter_below(self)
+                self.entered = True
+                return
 
     def behind(self, inner):
         """`inner` without it, but for its end: a program may look at weights before its optimizer's step."""

@@ -136,11 +136,10 @@ class Plan:
             self.drops.append((max([at] + readers), behind, i))
 
     def gives(self, entry, tensor):
-        """Is it the largest of what its op makes, which the module gives back?"""
-        for k in entry.ops:
-            made = [i for i in self.ops[k]["compute"]["out"] if i >= 0]
-            if tensor in made:
-                return self.tensors[tensor]["bytes"] == max(self.tensors[i]["bytes"] for i in made)
+        """Is it as large as the largest of what its op makes, which the module gives back?"""
+        for k, largest in entry.gives.items():
+            if tensor in self.ops[k]["compute"]["out"]:
+                return self.tensors[tensor]["bytes"] == self.tensors[largest]["bytes"]
         return True  # that is refused
 
     def first_back(self):

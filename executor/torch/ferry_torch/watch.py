@@ -10,8 +10,7 @@ import functools
 import torch
 
 from .again import ModuleCall
-from .modules import Called
-from .storages import storage_of
+from .modules import Instead, Replaced
 
 PUSH = torch._C._autograd._push_saved_tensors_default_hooks
 POP = torch._C._autograd._pop_saved_tensors_default_hooks
@@ -70,39 +69,37 @@ def choose(plan, wanted):
     return calls
 
 
-class Around:
+class Around(Instead):
     """Stands for the `forward` of one module. Its calls in a step are counted, as the recorder counted them."""
 
-    def __init__(self, follower, module, method, calls, owns):
-        self.follower, self.module, self.calls, self.owns = follower, module, calls, owns
+    def __init__(self, follower, module, method, calls, slots):
+        super().__init__(module, method, None, module.__dict__.get(method))
+        self.follower, self.module, self.calls, self.slots = follower, module, calls, slots
         self.inner, self.step, self.count = getattr(module, method), -1, 0
 
-    def call(self):
-        """The trace's row of this call, if there is something to do in it."""
+    def __call__(self, *arguments, **options):
+        if not self.slots:
+            return self.run(arguments, options)
+        self.follower.enter_module(self.module, self.slots)
+        try:
+            return self.run(arguments, options)
+        finally:
+            self.follower.leave_module(self.module)
+
+    def run(self, arguments, options):
+        """With what the trace's row of this call asks for, if there is one."""
         follower = self.follower
         if follower.ended or not torch.is_grad_enabled():
-            return None
+            return self.inner(*arguments, **options)
         if self.step != follower.number:
             self.step, self.count = follower.number, 0
         at, self.count = self.count, self.count + 1
-        return self.calls[at] if at < len(self.calls) and not follower.lost else None
-
-    def __call__(self, *arguments, **options):
-        if self.owns:
-            self.follower.enter_module(self.module)
-            try:
-                return self.run(arguments, options)
-            finally:
-                self.follower.leave_module(self.module)
-        return self.run(arguments, options)
-
-    def run(self, arguments, options):
-        call = self.call()
+        call = self.calls[at] if at < len(self.calls) and not follower.lost else None
         if call is None:
             return self.inner(*arguments, **options)
         out = self.hooked(call, arguments, options) if call.hooked else self.inner(*arguments, **options)
-        if call.makes and not self.follower.lost:
-            self.follower.note_call(call, ModuleCall(self.module, self.inner, call, arguments, options), out)
+        if call.makes and not follower.lost:
+            follower.note_call(call, ModuleCall(self.module, self.inner, call, arguments, options), out)
         return out
 
     def hooked(self, call, arguments, options):
@@ -129,9 +126,8 @@ def around_all(follower, model, method, stack):
     for call in follower.calls:
         calls.setdefault(call.module, []).append(call if call.hooked or call.makes else None)
     for name, module in model.named_modules():
-        owns = any(p is not None and follower.known.find(storage_of(p)) for p in module._parameters.values())
+        slots = follower.owned_by(module)
         rows = calls.get(name, [])
-        if owns or any(row is not None for row in rows):
+        if slots or any(row is not None for row in rows):
             called = "forward" if name else method
-            around = Around(follower, module, called, rows, owns)
-            stack.callback(Called(module, called, around).undo)
+            stack.callback(Replaced(module, called, Around(follower, module, called, rows, slots)).undo)
