@@ -95,15 +95,13 @@ libcore_a_SOURCES += \
   executor/train.h \
   executor/watch/answer.c \
   executor/watch/answer.h \
-  executor/watch/foresee.c \
-  executor/watch/foresee.h \
   executor/watch/granules.c \
   executor/watch/granules.h \
-  executor/watch/queues.c \
-  executor/watch/queues.h \
   executor/watch/seen.c \
   executor/watch/steps.c \
-  executor/watch/steps.h
+  executor/watch/steps.h \
+  executor/watch/unroll.c \
+  executor/watch/unroll.h
 
 EXTRA_DIST += \
   executor/README.md \

@@ -219,6 +219,7 @@ check_PROGRAMS = \
   tests/test_units \
   tests/test_waits \
   tests/test_walk \
+  tests/test_works \
   tests/test_zoo \
   tests/test_zoo_ops
 if HAVE_SERVER

@@ -137,18 +137,23 @@ libcore_a_SOURCES += \
   trace/roofline.h \
   trace/scale.c \
   trace/scale.h \
+  trace/simulate/loop.h \
   trace/simulate/lost.c \
   trace/simulate/lost.h \
   trace/simulate/noise.c \
   trace/simulate/noise.h \
   trace/simulate/run.c \
   trace/simulate/run.h \
+  trace/simulate/run_copies.c \
+  trace/simulate/run_ops.c \
   trace/simulate/simulate.c \
   trace/simulate/simulate.h \
   trace/simulate/timeline.c \
   trace/simulate/timeline.h \
   trace/simulate/waits.c \
   trace/simulate/waits.h \
+  trace/simulate/works.c \
+  trace/simulate/works.h \
   trace/streams.c \
   trace/streams.h \
   trace/summary.c \

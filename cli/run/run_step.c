@@ -7,8 +7,8 @@
 #include "cli/remote/remote.h"
 #include "cli/run/run_html.h"
 #include "executor/watch/answer.h"
-#include "executor/watch/foresee.h"
 #include "executor/watch/steps.h"
+#include "executor/watch/unroll.h"
 #include "trace/check/check.h"
 #include "trace/summary.h"
 
@@ -40,14 +40,14 @@ static void allow (const run_planner *w, const steps *s, solve_options *o) {
 }
 
 /* The answer has the time that the program's own step takes, by what the shim does. */
-static bool foresee (run_planner *w, const steps *s, const steps_map *map, bytes *text) {
+static bool put_prediction (run_planner *w, const steps *s, const steps_map *map, bytes *text) {
   int64_t ns = 0;
-  const foresee_question q = { .steps = s,
-                               .map = map,
-                               .words = text,
-                               .device = w->device,
-                               .verifies = w->run->block->config.remake == REMAKE_VERIFIED };
-  if (!foresee_step (&q, w->call->arena, &ns, &w->call->err))
+  const unroll_question q = { .steps = s,
+                              .map = map,
+                              .words = text,
+                              .device = w->device,
+                              .verifies = w->run->block->config.remake == REMAKE_VERIFIED };
+  if (!unroll_step_ns (&q, w->call->arena, &ns, &w->call->err))
     return false;
   memcpy (text->data + sizeof ns * PLAN_PREDICTED, &ns, sizeof ns);
   const shim_block *b = w->run->block;
@@ -76,7 +76,7 @@ static bool write_files (run_planner *w, const steps *s, const trace *t, const p
   bytes text = { 0 };
   const answer_question q = { t, p, s, map };
   bool good = answer_text (&q, c->arena, &text, &c->err) && has_room (w, &text) &&
-              foresee (w, s, map, &text) &&
+              put_prediction (w, s, map, &text) &&
               file_write (program_file (w->run, path, sizeof path, SHIM_PLAN, number), text.data,
                           text.size, FILE_PLAIN, &c->err);
   bytes_free (&text);

@@ -18,7 +18,7 @@ int64_t digest_ns (const thing *x) {
 
 bool wait_for_streams (const granules *r, uint64_t streams) {
   for (int32_t i = 0; streams != 0; i++, streams >>= 1)
-    if ((streams & 1) != 0 && !queues_wait (r->q, r->q->last[i], r->err))
+    if ((streams & 1) != 0 && !works_wait (r->q, r->q->last[i], r->err))
       return false;
   return true;
 }
@@ -38,8 +38,8 @@ static int64_t run_end (const thing *x, int64_t from, int64_t end, where state) 
 
 /* Work of the shim's on one of its streams, behind all that used the tensor. */
 static bool add_own (const granules *r, thing *x, int32_t stream, int64_t ns, int64_t bytes) {
-  if (!queues_add (r->q, stream, ns, bytes, r->err) || !queues_wait (r->q, r->host, r->err) ||
-      !wait_for_streams (r, x->users) || !queues_wait (r->q, x->own[STREAM_IN], r->err))
+  if (!works_add (r->q, stream, ns, bytes, r->err) || !works_wait (r->q, r->host, r->err) ||
+      !wait_for_streams (r, x->users) || !works_wait (r->q, x->own[STREAM_IN], r->err))
     return false;
   x->own[stream] = r->q->last[stream];
   return true;
@@ -48,13 +48,13 @@ static bool add_own (const granules *r, thing *x, int32_t stream, int64_t ns, in
 /* Its digest is that of the host's copy, or it is copied behind all. */
 static bool check_out (const granules *r, thing *x, int64_t bytes) {
   return add_own (r, x, STREAM_CHECK, COMPARE_NS + reading_ns (bytes), 0) &&
-         queues_wait (r->q, x->own[STREAM_OUT], r->err);
+         works_wait (r->q, x->own[STREAM_OUT], r->err);
 }
 
 /* The digest of what is copied is taken meanwhile. */
 static bool copy_out (const granules *r, thing *x, int64_t bytes) {
   int32_t check = x->own[STREAM_CHECK];
-  return add_own (r, x, STREAM_OUT, 0, -bytes) && queues_wait (r->q, check, r->err) &&
+  return add_own (r, x, STREAM_OUT, 0, -bytes) && works_wait (r->q, check, r->err) &&
          (!x->checks || add_own (r, x, STREAM_CHECK, reading_ns (bytes), 0));
 }
 
@@ -102,8 +102,8 @@ static bool wait_for_granule (const granules *r, granule *g, thing *owner) {
   granule_empty (g, owner);
   if (!wait_for_streams (r, was.streams))
     return false;
-  for (int i = 0; i < QUEUES_OWN; i++)
-    if (!queues_wait (r->q, was.own[i], r->err))
+  for (int i = 0; i < SHIM_STREAMS; i++)
+    if (!works_wait (r->q, was.own[i], r->err))
       return false;
   return true;
 }
@@ -120,9 +120,9 @@ static bool vacate (const granules *r, const thing *x, int64_t first, int64_t en
 
 static bool come_in (const granules *r, thing *x, int64_t first, int64_t end) {
   if (!vacate (r, x, first, end) ||
-      !queues_add (r->q, STREAM_IN, 0, span_bytes (r, x, first, end), r->err) ||
-      !queues_wait (r->q, r->host, r->err) || !queues_wait (r->q, x->own[STREAM_OUT], r->err) ||
-      !queues_wait (r->q, x->own[STREAM_CHECK], r->err))
+      !works_add (r->q, STREAM_IN, 0, span_bytes (r, x, first, end), r->err) ||
+      !works_wait (r->q, r->host, r->err) || !works_wait (r->q, x->own[STREAM_OUT], r->err) ||
+      !works_wait (r->q, x->own[STREAM_CHECK], r->err))
     return false;
   x->own[STREAM_IN] = r->q->last[STREAM_IN];
   for (int64_t p = first; p < end; p++) {
@@ -193,5 +193,5 @@ bool thing_touched (const granules *r, thing *x, int32_t stream, bool reads) {
       x->state[p] = reads && was_clean ? READ : HERE;
   }
   x->users |= (uint64_t)1 << stream;
-  return queues_wait (r->q, x->own[STREAM_IN], r->err);
+  return works_wait (r->q, x->own[STREAM_IN], r->err);
 }

@@ -4,10 +4,12 @@
 #ifndef FERRY_EXECUTOR_WATCH_GRANULES_H
 #define FERRY_EXECUTOR_WATCH_GRANULES_H
 
-#include "executor/watch/queues.h"
+#include "trace/simulate/works.h"
 
-/* Streams of the program have the numbers that the shim gave them; its own come first. */
-enum { STREAM_OUT, STREAM_IN, STREAM_CHECK, STREAM_HOST = QUEUES_STREAMS - 1 };
+/* Streams of the program have the numbers that the shim gave them; its own come first, so that of
+   two copies that are ready at once the program's goes first: it follows its own stream's op, and
+   the shim's an event that this op's stream has to record. */
+enum { STREAM_OUT, STREAM_IN, STREAM_CHECK, SHIM_STREAMS, STREAM_HOST = WORKS_STREAMS - 1 };
 
 /* Two digests are compared by a launch. */
 enum { COMPARE_NS = 2000 };
@@ -19,8 +21,8 @@ typedef enum where { LAZY, HERE, CLEAN, READ, AWAY } where;
 /* A piece of device memory: who writes there waits for these. */
 typedef struct granule {
   uint64_t streams;
-  int32_t own[QUEUES_OWN]; /* work in the shim's streams; -1: none */
-  struct thing *owner;     /* the thing whose bytes it holds; NULL: none */
+  int32_t own[SHIM_STREAMS]; /* work in the shim's streams; -1: none */
+  struct thing *owner;       /* the thing whose bytes it holds; NULL: none */
 } granule;
 
 typedef struct thing {  /* a tensor */
@@ -30,14 +32,14 @@ typedef struct thing {  /* a tensor */
   bool checks;    /* its digest decides whether it is copied, if it was only read */
   int64_t give;   /* until that action it is kept, though the program has freed it; -1: it is not */
   uint64_t users;
-  int32_t own[QUEUES_OWN]; /* its newest work in the shim's streams; -1 */
+  int32_t own[SHIM_STREAMS]; /* its newest work in the shim's streams; -1 */
 } thing;
 
 typedef struct granules {
   granule *at;
   int64_t bytes; /* of each */
   int32_t host;  /* the last row that the host waited for; -1 */
-  queues *q;
+  works *q;
   error *err;
 } granules;
 

@@ -44,6 +44,7 @@ typedef struct sim_beside {
   int32_t *stream_of, *waits_for; /* per op: how many others it waits for */
   int32_t *first, *next; /* those that wait for op k: next[first[k]] to next[first[k + 1]] */
   int32_t *left;         /* of waits_for, those that have not ended */
+  int64_t *bytes;        /* of ops that are copies, to the host less than 0; NULL: none is */
   bool *ended;
   int32_t prefix; /* how many at the head of the list have ended */
 } sim_beside;
