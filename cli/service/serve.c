@@ -46,7 +46,6 @@ static bool read_limits (call *c, service_options *o) {
   *o = (service_options){ .most_body_bytes = (int64_t)256 << 20,
                           .most_decoded_bytes = (int64_t)1 << 30,
                           .most_control_bytes = 1 << 20,
-                          .most_ratio = 200,
                           .most_queued = 1000,
                           .most_connections = 1024,
                           .most_tries = 3,
@@ -57,7 +56,6 @@ static bool read_limits (call *c, service_options *o) {
   if (!call_quantity (c, "workers", &workers) ||
       !call_quantity (c, "max-body", &o->most_body_bytes) ||
       !call_quantity (c, "max-decoded", &o->most_decoded_bytes) ||
-      !call_quantity (c, "max-ratio", &o->most_ratio) ||
       !call_quantity (c, "max-queue", &o->most_queued) ||
       !call_quantity (c, "max-connections", &o->most_connections) ||
       !call_quantity (c, "tries", &o->most_tries) ||
@@ -437,12 +435,6 @@ static const cli_option options[] = {
     { UNITS_COUNT, 1, 1000 } },
   { 0, "max-body", "SIZE", "the largest upload, as it is sent; default: 256MiB", RANGE_SIZE },
   { 0, "max-decoded", "SIZE", "the largest upload when decompressed; default: 1GiB", RANGE_SIZE },
-  { 0,
-    "max-ratio",
-    "N",
-    "how many times its sent bytes an upload may be when decompressed, from 16 MiB on; default: "
-    "200",
-    { UNITS_COUNT, 1, 1000000 } },
   { 0, "max-queue", "N", "jobs that may wait; default: 1000", { UNITS_COUNT, 1, 1000000 } },
   { 0,
     "max-connections",

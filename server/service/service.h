@@ -29,7 +29,6 @@ typedef struct service_options {
   unsigned worker_user, worker_group; /* of root's workers; 0: they are the daemon's */
   int workers_lock;                   /* a file that each worker holds open as long as it lives */
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
-  int64_t most_ratio; /* of decoded to sent bytes */
   int64_t most_queued, most_tries, disk_bytes, most_connections;
   int64_t keep_s;             /* results that nobody looks at; 0: for ever */
   int64_t card_reserve_bytes; /* of a process, where the device of a curve does not say */

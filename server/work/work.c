@@ -12,7 +12,7 @@
 #include "server/work/work.h"
 #include "server/service/folder.h"
 
-enum { UNRATIONED_BYTES = 16 << 20 };
+enum { MOST_RATIO = 200, UNRATIONED_BYTES = 16 << 20 };
 
 void work_path (const work *w, const char *name, char path[400]) {
   assert (w && name && path);
@@ -101,8 +101,7 @@ static int64_t most_decoded (const service *s, const work *w) {
   struct stat is;
   int64_t most = s->options.most_decoded_bytes, by_ratio = most;
   work_path (w, w->call.files[0].name, path);
-  if (stat (path, &is) != 0 ||
-      __builtin_mul_overflow (is.st_size, s->options.most_ratio, &by_ratio))
+  if (stat (path, &is) != 0 || __builtin_mul_overflow (is.st_size, MOST_RATIO, &by_ratio))
     return most;
   by_ratio = by_ratio > UNRATIONED_BYTES ? by_ratio : UNRATIONED_BYTES;
   return by_ratio < most ? by_ratio : most;
