@@ -35,7 +35,7 @@ bool passing_send (int socket, const int *files, int n) {
 }
 
 /* Files of a message that is refused are open here all the same. */
-static void refuse (const struct cmsghdr *c) {
+static void close_passed (const struct cmsghdr *c) {
   size_t size = c->cmsg_type == SCM_RIGHTS ? c->cmsg_len - CMSG_LEN (0) : 0;
   for (size_t at = 0; at + sizeof (int) <= size; at += sizeof (int)) {
     int file;
@@ -61,7 +61,7 @@ bool passing_take (int socket, int *files, int n) {
   if (!c)
     return false;
   if (c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN ((size_t)n * sizeof *files)) {
-    refuse (c);
+    close_passed (c);
     return false;
   }
   memcpy (files, CMSG_DATA (c), (size_t)n * sizeof *files);

@@ -26,7 +26,7 @@ typedef struct rank_plans {
 
 /* ---- the question ---- */
 
-static bool refuse (call *c) {
+static bool suits_ranks (call *c) {
   static const char *const others[] = { "server", "html", "dump", "policy-opt", "noise" };
   const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
   for (size_t i = 0; i < sizeof others / sizeof *others && !found; i++)
@@ -75,7 +75,7 @@ static bool read_trace (call *c, rank_plans *q, int32_t i, const device *card) {
 
 static bool read_question (call *c, rank_plans *q) {
   device card;
-  if (!refuse (c) || !read_ranks (c, q, &card))
+  if (!suits_ranks (c) || !read_ranks (c, q, &card))
     return false;
   for (int32_t i = 0; i < q->n_traces; i++)
     if (!read_trace (c, q, i, &card))

@@ -103,8 +103,8 @@ typedef struct asking {
   error refused;
 } asking;
 
-static void begin (asking *q, const question *n, order_tried *x, bool look, int64_t ticks,
-                   const solve_options *o, arena *a) {
+static void fill_asking (asking *q, const question *n, order_tried *x, bool look, int64_t ticks,
+                         const solve_options *o, arena *a) {
   q->ask = n->ask;
   q->ask.trace = x->trace;
   q->ask.options = &q->options;
@@ -150,7 +150,7 @@ static bool take (question *n, asking *q, error *err) {
 static bool try_order (question *n, bool look, order_tried *x, int64_t ticks, int64_t beat_ns,
                        error *err) {
   asking q = { 0 };
-  begin (&q, n, x, look, ticks, n->ask.options, n->arena);
+  fill_asking (&q, n, x, look, ticks, n->ask.options, n->arena);
   q.ask.effort.beat_ns = beat_ns;
   if (beat_ns != n->ask.effort.beat_ns && n->ask.options->placement == PLACES_AUTO)
     q.options.placement = PLACES_GRANULES; /* there is a plan, which again.c brings to an arena */
@@ -176,7 +176,7 @@ static bool begin_beside (question *n, asking *looks, int32_t i, error *err) {
   asking *q = &looks[i];
   if (!lane_open (&q->lane, n->ask.options, err))
     return false;
-  begin (q, n, &n->at[i], true, n->look_ticks, &q->lane.options, q->lane.arena);
+  fill_asking (q, n, &n->at[i], true, n->look_ticks, &q->lane.options, q->lane.arena);
   lane_begin (&q->lane, solve_one, q);
   n->n_beside++;
   return true;
@@ -301,8 +301,8 @@ static void name_class (const question *n, const solution *s) {
 
 /* Tensors that must stay may be there for less of the step in an order that was not tried: only
    what ops need by themselves rules anything out then. */
-static bool refuse (const trace *t, const solve_options *o, const error *why, arena *a,
-                    error *err) {
+static bool refuse_orders (const trace *t, const solve_options *o, const error *why, arena *a,
+                           error *err) {
   char budget[UNITS_TEXT];
   int64_t least_bytes = 0;
   bool open = why->code == ERR_infeasible && sections_move_pins (t, o);
@@ -343,7 +343,7 @@ bool orders_settle (question *n, error *err) {
     return n->best.plan || error_set (err, ERR_limit, "every strategy that finds a plan is off");
   order_tried *best = &n->at[least (n, step_ns)];
   if (!best->found.plan)
-    return refuse (n->ask.trace, n->ask.options, &best->refused, n->arena, err);
+    return refuse_orders (n->ask.trace, n->ask.options, &best->refused, n->arena, err);
   if (!give_back (n, best, &n->best, err))
     return false;
   name_class (n, &n->best);

@@ -15,7 +15,7 @@
 
 /* ---- allowed, and not ---- */
 
-static bool refuse (error *err, const char *why) {
+static bool refuse_start (error *err, const char *why) {
   return error_set (err, ERR_infeasible, "%s", why);
 }
 
@@ -29,7 +29,7 @@ static bool allows_section (const solve_options *o, const section *s) {
 static bool allows_sections (const solve_options *o, const plan *p, error *err) {
   for (int32_t i = 0; i < p->n_sections; i++)
     if (!allows_section (o, &p->sections[i]))
-      return refuse (err, "it runs ops in parts that are not allowed");
+      return refuse_start (err, "it runs ops in parts that are not allowed");
   return true;
 }
 
@@ -47,16 +47,16 @@ static bool allows_drops (const trace *t, const solve_options *o, const plan *p,
   rewritten cut;
   uint8_t *again;
   if (o->recompute == RECOMPUTE_ONLY && p->n_moves)
-    return refuse (err, "it swaps, which is not allowed");
+    return refuse_start (err, "it swaps, which is not allowed");
   if (!p->n_recomputes)
     return true;
   if (o->recompute == RECOMPUTE_OFF)
-    return refuse (err, "it makes tensors again, which is not allowed");
+    return refuse_start (err, "it makes tensors again, which is not allowed");
   if (!plan_cut (t, p, a, &cut, err) || !recompute_may_drop (cut.trace, o, a, &again, err))
     return false;
   for (int32_t i = 0; i < p->n_recomputes; i++)
     if (!is_cheap (cut.trace, &p->recomputes[i], again))
-      return refuse (err, "it makes tensors again that are not cheap");
+      return refuse_start (err, "it makes tensors again that are not cheap");
   return true;
 }
 
@@ -72,19 +72,19 @@ static bool allows_order (const trace *t, const solve_options *o, const plan *p,
   if (!p->n_order || o->order == ORDER_ANY)
     return true;
   if (o->order == ORDER_AS_IS)
-    return refuse (err, "it has its ops in another order, which is not allowed");
+    return refuse_start (err, "it has its ops in another order, which is not allowed");
   return order_updates (t, a, &runs, &n_runs, err) &&
          (same_order (p, runs, n_runs) ||
-          refuse (err, "it moves other ops than updates, which is not allowed"));
+          refuse_start (err, "it moves other ops than updates, which is not allowed"));
 }
 
 static bool allows_places (const solve_options *o, const placement *p, error *err) {
   if (o->same_places && !p->same_places)
-    return refuse (err, "its stays do not keep their places");
+    return refuse_start (err, "its stays do not keep their places");
   if (o->placement == PLACES_AUTO || o->same_places ||
       (o->placement == PLACES_ARENA) == (p->kind == PLACEMENT_ARENA))
     return true;
-  return refuse (err, "its places are of the other kind");
+  return refuse_start (err, "its places are of the other kind");
 }
 
 /* ---- one start ---- */

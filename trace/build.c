@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/build.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { READS, WRITES, SIDE, DIGESTED, UNKNOWN, AFTER, LISTS };
@@ -70,6 +71,7 @@ static bool grow (trace_builder *b, void *things, int64_t *room, int64_t need, s
 }
 
 int32_t build_tensor (trace_builder *b, const char *name, int64_t bytes, tensor_kind kind) {
+  assert (name && bytes >= 0);
   trace *t = b->trace;
   if (!grow (b, &t->tensors, &b->tensor_room, (int64_t)t->n_tensors + 1, sizeof *t->tensors))
     return 0;
@@ -96,6 +98,7 @@ int32_t build_tensors (const trace_builder *b) {
 }
 
 int32_t build_op (trace_builder *b, const char *name, op_phase phase, int64_t ns) {
+  assert (name && ns >= 0);
   trace *t = b->trace;
   int64_t need = (int64_t)t->n_ops + 1;
   if (!grow (b, &t->ops, &b->op_room, need, sizeof *t->ops) ||
@@ -164,6 +167,7 @@ void build_origin (trace_builder *b, int32_t tensor, bool digested) {
 }
 
 void build_samples (trace_builder *b, const int64_t *ns, int32_t count) {
+  assert (count >= 0 && (ns || count == 0));
   trace *t = b->trace;
   if (b->err.code)
     return;

@@ -118,6 +118,7 @@ bool device_read (const json *j, const read_options *o, arena *a, device *out, e
 
 bool device_parse (const char *text, int64_t size, const read_options *o, arena *a, device *out,
                    error *err) {
+  assert (size >= 0 && (text || size == 0));
   json_document *d = json_open (text, size, err);
   if (!d)
     return false;

@@ -173,7 +173,7 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   return out;
 }
 
-static void begin (call *c, planner *p) {
+static void begin_search (call *c, planner *p) {
   stopping_begin (c);
   p->call = c;
   p->stopped = false;
@@ -183,7 +183,7 @@ static void begin (call *c, planner *p) {
   p->ask.options.stop_context = p;
 }
 
-static bool end (call *c, planner *p, bool ok) {
+static bool end_search (call *c, planner *p, bool ok) {
   p->interrupted |= stopping_asked (c);
   call_clear_line (c);
   if (!ok && (c->err.code == ERR_infeasible || c->err.code == ERR_limit) && p->interrupted) {
@@ -201,18 +201,18 @@ static bool finish (call *c, const planner *p, plan *made, arena *a) {
 }
 
 bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) {
-  begin (c, p);
-  return end (c, p, ask_solve (t, &p->ask, a, out, &c->err)) && finish (c, p, out->plan, a);
+  begin_search (c, p);
+  return end_search (c, p, ask_solve (t, &p->ask, a, out, &c->err)) && finish (c, p, out->plan, a);
 }
 
 bool planner_ranks (call *c, planner *p, trace *const *traces, int32_t n, const ranks_question *r,
                     arena *a, ranks_answer *out) {
   ranks_job jobs[HOST_MOST_CARDS];
   for (int32_t i = 0; i < n; i++)
-    begin (c, &p[i]);
+    begin_search (c, &p[i]);
   for (int32_t i = 0; i < r->ranks; i++)
     jobs[i] = (ranks_job){ traces[i % n], &p[i % n].ask };
-  bool ok = end (c, p, ranks_solve (jobs, r, a, out, &c->err));
+  bool ok = end_search (c, p, ranks_solve (jobs, r, a, out, &c->err));
   for (int32_t i = 0; ok && i < out->n_plans; i++)
     ok = finish (c, &p[out->plans[i].rank % n], out->plans[i].found.plan, a);
   return ok;

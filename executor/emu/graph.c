@@ -2,10 +2,12 @@
 /* Graphs before they are launched: their nodes, built one by one, asked for, copied. */
 #include "executor/emu/graph.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool pointers_add (void ***rows, int32_t *n, void *row) {
+  assert (row && *n >= 0 && (*rows || *n == 0));
   if ((*n & (*n - 1)) == 0) {
     void **moved = realloc (*rows, (*n == 0 ? 1 : 2 * (size_t)*n) * sizeof *moved);
     if (moved == NULL)
@@ -17,6 +19,7 @@ bool pointers_add (void ***rows, int32_t *n, void *row) {
 }
 
 void pointers_remove (void **rows, int32_t *n, const void *row) {
+  assert (*n >= 0 && (rows || *n == 0));
   for (int32_t i = 0; i < *n; i++)
     if (rows[i] == row) {
       memmove (rows + i, rows + i + 1, (size_t)(--*n - i) * sizeof *rows);
@@ -53,6 +56,7 @@ graph *graph_new (machine *m, bool is_child) {
 
 node *graph_add (machine *m, graph *g, CUgraphNodeType type, command *c, node *const *deps,
                  int32_t n) {
+  assert (n >= 0 && (deps || n == 0));
   node *own = calloc (1, sizeof *own);
   node **rows = calloc ((size_t)n + 1, sizeof (node *));
   if (own == NULL || rows == NULL || !pointers_add ((void ***)&g->nodes, &g->n, own)) {

@@ -143,6 +143,7 @@ void link_carry (link_state *l, int64_t to_ns) {
 }
 
 bool link_ended (link_state *l, int engine) {
+  assert (engine >= 0 && engine < (int)(sizeof l->engine / sizeof *l->engine));
   link_engine *e = &l->engine[engine];
   if (!e->busy || l->now_ns < e->carries_from_ns || e->left > 0)
     return false;

@@ -2,6 +2,8 @@
 /* An address is in a range and behind a mapping, and somebody may still need it. */
 #include "executor/emu/core.h"
 
+#include <assert.h>
+
 range *memory_range (const machine *m, uint64_t at) {
   range *r = table_find (&m->ranges, at);
   return r != NULL && at - r->at < (uint64_t)r->bytes ? r : NULL;
@@ -67,6 +69,7 @@ void memory_places (const machine *m, const touch *t,
 }
 
 bool memory_in_use (const machine *m, uint64_t at, int64_t bytes) {
+  assert (bytes >= 0);
   for (int32_t i = 0; i < m->n_streams; i++)
     for (const command *c = m->streams[i]->head; c != NULL; c = c->next)
       for (int32_t k = 0; k < c->n_touches; k++)

@@ -25,6 +25,7 @@ bool space_has_bytes (const machine *m) {
 
 /* Inaccessible address space, aligned. 0: none. */
 uint64_t space_take (machine *m, int64_t bytes, int64_t align) {
+  assert (bytes > 0 && align > 0 && (align & (align - 1)) == 0);
   if (!space_has_bytes (m)) {
     uint64_t at = (uint64_t)space_round ((int64_t)m->next_fake, align);
     if (bytes > ((int64_t)1 << 45) - (int64_t)(at - first_fake))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Streams: made, waited for, asked, put away. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ EXPORT CUresult emuHold (CUstream handle, int on);
 EXPORT CUresult emuStreamCopies (CUstream handle, int64_t *count);
 
 stream *stream_add (machine *m, int32_t on, unsigned int flags) {
+  assert (on >= 0);
   stream **moved = realloc (m->streams, (size_t)(m->n_streams + 1) * sizeof *moved);
   if (moved == NULL)
     return NULL;

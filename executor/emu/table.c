@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Things sorted by their address, the first member of each row. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static int64_t rank (const table *t, uint64_t at) {
 }
 
 bool table_insert (table *t, const void *row) {
+  assert (row && t->size > 0 && t->count <= t->capacity);
   if (t->count == t->capacity) {
     int64_t capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
     char *moved = realloc (t->rows, (size_t)capacity * t->size);

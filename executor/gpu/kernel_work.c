@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/gpu/kernel_work.h"
 
+#include <assert.h>
+
 static const bool whole_batch[COMPUTE_KINDS] = {
 #define ITEMS false
 #define BATCH true
@@ -40,6 +42,7 @@ int64_t kernel_work_table_bytes (const ops_call *call) {
 }
 
 int64_t kernel_work_fill (const ops_call *call, int64_t from, void **table, kernel_work *out) {
+  assert (from >= 0 && call->first_item + from < call->end_item);
   operand o[COMPUTE_MOST_OPERANDS];
   int n = compute_operands (call->c, o);
   bool all = whole_batch[call->c->kind];

@@ -11,6 +11,7 @@
 enum { SMALLEST = 64 << 10, LAUNCHES = 64 };
 
 bool link_open (link_bench *b, bool emulated, int64_t bytes, error *err) {
+  assert (b->d && bytes > 0);
   const driver *d = b->d;
   if (!kernels_load (d, emulated, false, &b->k, err) ||
       !driver_ok (d, d->stream_create (&b->gate, CU_STREAM_NON_BLOCKING), "cuStreamCreate", err) ||
@@ -53,6 +54,7 @@ void link_close (link_bench *b) {
 }
 
 bool link_issue (link_bench *b, CUevent open, int way, int64_t bytes, error *err) {
+  assert ((way == 0 || way == 1) && bytes > 0);
   const driver *d = b->d;
   CUstream s = b->way[way];
   return driver_ok (d, d->stream_wait_event (s, open, 0), "cuStreamWaitEvent", err) &&

@@ -120,6 +120,7 @@ static void block (const blas_product *p, int64_t rows, int64_t columns, int64_t
 }
 
 void blas_own_sgemm (const blas_product *p, const float *a, const float *b, float *c) {
+  assert (p->m >= 0 && p->n >= 0 && p->k >= 0);
   float packed_a[ROWS * DEEP], packed_b[COLUMNS * DEEP];
   for (int64_t i = 0; i < p->m; i++)
     for (int64_t j = 0; j < p->n; j++)

@@ -88,6 +88,7 @@ bool replay_together (replay_team *t, bool laden, error *err) {
 }
 
 int64_t replay_steady (const replay_team *t, int32_t steps, bool *settled) {
+  assert (steps > 0 && t->n > 0 && t->n <= HOST_MOST_CARDS);
   steady_input in[HOST_MOST_CARDS];
   for (int32_t i = 0; i < t->n; i++) {
     const replay_state *s = &t->ranks[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Jobs: asked for, looked at, waited for, stopped. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,7 @@ static bool waits (request *q, reply *p, const job_row *j, int64_t seconds) {
 }
 
 void api_follow (service *s, request *q, reply *p, const job_row *j, int64_t seconds) {
+  assert (seconds >= 0);
   error ignored = { 0 };
   if (waits (q, p, j, seconds))
     return;

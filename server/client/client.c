@@ -406,6 +406,7 @@ static bool send_packed (client *c, const bytes *body, const char *file, const c
 
 bool client_upload (client *c, const char *const *paths, int n, const char *fingerprint,
                     char id[65], error *err) {
+  assert (n > 0 && paths);
   bytes body = { 0 };
   bool ok = pack_files (paths, n, &body, err) &&
             send_packed (c, &body, n == 1 ? paths[0] : NULL, fingerprint, id, err);

@@ -10,6 +10,7 @@
 enum { MOST_LINE = 1 << 20 };
 
 bool client_submit (client *c, const char *kind, const char *request, char job[256], error *err) {
+  assert (kind && request);
   char path[128];
   bytes body = { 0 };
   answer a = { 0 };

@@ -72,6 +72,7 @@ void answers_keep (answers *a, const char *key, struct MHD_Response *response, i
 
 bool answers_queue (answers *a, const char *key, struct MHD_Connection *to, int64_t now_s,
                     int64_t *bytes, enum MHD_Result *result) {
+  assert (key && now_s >= 0);
   kept *k = place_of (a, key);
   pthread_rwlock_rdlock (&a->lock);
   bool hit = k->key && strcmp (k->key, key) == 0 && now_s - k->at_s < FRESH_S;

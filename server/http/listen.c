@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/http/listen.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -113,6 +114,7 @@ bool listen_prepare (int fd) {
 }
 
 void listen_name (int fd, char *name, int size) {
+  assert (fd >= 0 && name && size > 0);
   struct sockaddr_storage address;
   socklen_t length = sizeof address;
   char host[INET6_ADDRSTRLEN] = "";

@@ -95,6 +95,7 @@ bool text_is_word (const char *text, const char *words) {
 }
 
 bool text_to_int (const char *text, int64_t most, int64_t *out) {
+  assert (most >= 0 && out);
   int64_t value = 0;
   for (const char *at = text; *at; at++)
     if (*at < '0' || *at > '9' || __builtin_mul_overflow (value, 10, &value) ||
@@ -198,6 +199,7 @@ void reply_header (reply *p, const char *name, const char *value) {
 }
 
 void reply_json (reply *p, int status, json_writer *w) {
+  assert (status >= 200 && status < 600);
   error ignored = { 0 };
   p->status = status;
   p->type = "application/json";
@@ -208,6 +210,7 @@ void reply_json (reply *p, int status, json_writer *w) {
 }
 
 void reply_text (reply *p, int status, const char *type, const char *text) {
+  assert (status >= 200 && status < 600);
   error ignored = { 0 };
   p->status = status;
   p->type = type;
@@ -272,6 +275,7 @@ bool request_number (const request *q, reply *p, const char *name, int64_t most,
 }
 
 void reply_faults (reply *p, const request *q, const fault *faults, int n) {
+  assert (n > 0 && faults);
   char detail[64];
   json_writer w;
   snprintf (detail, sizeof detail, "%d fault%s", n, n == 1 ? "" : "s");

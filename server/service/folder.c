@@ -81,6 +81,7 @@ static int open_own (const char *path, error *err) {
 }
 
 bool file_read_own (const char *path, int64_t most, bytes *out, error *err) {
+  assert (most > 0);
   char buffer[65536];
   ssize_t n = 0;
   int fd = open_own (path, err);

@@ -86,6 +86,7 @@ static bool put_in_place (const char *path, const char *target) {
 }
 
 bool store_put_file (store *s, const char *digest, const char *path, error *err) {
+  assert (digest && *digest);
   char target[384];
   path_of (s, digest, target, sizeof target);
   int fd = open (path, O_RDONLY | O_CLOEXEC);
@@ -141,6 +142,7 @@ static bool fetch (store *s, const char *digest, const char *path, error *err) {
 }
 
 const char *store_file (store *s, const char *digest, arena *a, error *err) {
+  assert (digest && *digest);
   char path[384];
   path_of (s, digest, path, sizeof path);
   if (access (path, R_OK) != 0) {

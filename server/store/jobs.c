@@ -274,6 +274,7 @@ bool store_cancel (store *s, const char *id, const char *owner, bool *stopped, e
 }
 
 bool store_reap (store *s, int64_t most_tries, error *err) {
+  assert (most_tries > 0);
   char lost[400], again[200];
   number_text now = store_number (store_now_ms ()), most = store_number (most_tries);
   snprintf (lost, sizeof lost,
@@ -325,6 +326,7 @@ bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out,
 
 bool store_events (store *s, const char *id, int64_t after, arena *a, event_row **out, int *count,
                    error *err) {
+  assert (after >= 0);
   sql_rows rows;
   number_text from = store_number (after), most = store_number (STORE_EVENTS);
   if (!STORE_READ (s,

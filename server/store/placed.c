@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pods that hold memory of a node's cards: expected when a scheduler asks where one fits, placed
    when it is bound, and gone when it ends. */
+#include <assert.h>
 #include <string.h>
 
 #include "server/store/inner.h"
 
 bool store_expect (store *s, const char *pod, int64_t bytes, error *err) {
+  assert (bytes >= 0);
   number_text now = store_number (store_now_ms ()), size = store_number (bytes);
   return STORE_RUN (s,
                     "insert into placed (pod, node, bytes, at_ms) values ($1, '', $2, $3)"

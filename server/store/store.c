@@ -111,6 +111,7 @@ bool store_run (store *s, const char *text, const char *const *values, int n, ar
 /* Any reader that is free, or the first that will be. */
 bool store_read (store *s, const char *text, const char *const *values, int n, arena *a,
                  sql_rows *out, error *err) {
+  assert (text && n >= 0 && (values || n == 0));
   store_reader *r = NULL;
   int64_t from_ns = now_ns ();
   for (int i = 0; i < READERS && !r; i++)

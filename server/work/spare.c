@@ -3,6 +3,7 @@
 
 #include "server/work/spare.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -184,6 +185,7 @@ void spares_fill (service *s, bool idle) {
 }
 
 bool spares_lost (service *s, pid_t pid) {
+  assert (pid > 0);
   for (int i = 0; i < SPARES; i++)
     if (s->spares->at[i].worker.pid == pid) {
       drop (&s->spares->at[i]);

@@ -246,11 +246,13 @@ static bool may_drop (const ways *m) {
   return m->o->recompute != RECOMPUTE_OFF && !ways_is_over (m);
 }
 
-/* Something dead was made again: from what is kept it may take less, and less than what is a bound
-   of plans that keep nothing. It has a program of its own, so not where little was to be spent. */
-static bool revives (const ways *m) {
+/* A drop recomputes a tensor after its last use. A plan that keeps some inputs longer may be
+   faster, even than the bound of plans that keep nothing. Its search solves one more program, so it
+   needs at least half of the ticks. */
+static bool may_keep (const ways *m) {
   int64_t best_ns = ways_best_ns (m);
-  return m->revives && m->ticks / 2 < m->limit_ticks && !is_granted (m) && !solve_stops (m->o) &&
+  return m->remakes_dead && m->ticks / 2 < m->limit_ticks && !is_granted (m) &&
+         !solve_stops (m->o) &&
          (!m->best.plan || best_ns > solve_enough_of (&m->effort, m->compute_ns));
 }
 

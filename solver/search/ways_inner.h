@@ -59,7 +59,7 @@ typedef struct ways {
   recompute_program wide;    /* of plans that keep tensors past their last use too */
   bool has_wide;             /* it was solved */
   bool pays_alone;           /* so it says: drops alone may be faster than the best so far */
-  bool revives;              /* some drop makes again what could have been kept */
+  bool remakes_dead;         /* some drop makes again what could have been kept */
   variant guided[WAYS_SETS];
   ways_proposal at[WAYS_MOST]; /* those from `open` on are not solved yet, the best first */
   int32_t count, open, drops_tried;

@@ -74,7 +74,7 @@ static bool search_drops (ways *m, const variant *cut, ways_source from, bool *b
     return false;
   m->ticks += r.ticks;
   m->drops_tried += r.tried;
-  m->revives |= r.missed.revived;
+  m->remakes_dead |= r.missed.revived;
   *barred = r.missed.barred && !ways_near (m, r.value.step_ns);
   *quick_ns = r.value.step_ns;
   propose (m, &r.best, &r.value, from);

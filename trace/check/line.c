@@ -27,6 +27,7 @@ static void sort_bounds (line_bounds *b) {
 }
 
 bool line_bound (line_bounds *b, arena *a, int64_t first, int64_t end, error *err) {
+  assert (first < end);
   if (b->count + 2 > b->room) {
     if (b->count)
       sort_bounds (b);

@@ -2,6 +2,7 @@
 /* Live and safe. The three queues of one step are walked as far as their waits let them: where they
    stop, the plan hangs. In the order of that walk, two steps are walked again with what each event
    knows to have ended, and every taking over in the second is judged. */
+#include <assert.h>
 #include <string.h>
 
 #include "trace/check/inner.h"
@@ -30,6 +31,7 @@ typedef struct walk {
 
 bool check_hand_over (checker *c, check_handovers *list, int32_t former, int32_t next,
                       bool same_step) {
+  assert (former >= 0 && next >= 0);
   if (list->count > 0 && list->at[list->count - 1].former == former &&
       list->at[list->count - 1].next == next)
     return true;

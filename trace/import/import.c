@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/import.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/coding.h"
@@ -209,6 +210,7 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
 
 bool import_memory (const import_source *sources, int n_sources, const import_options *o, arena *a,
                     trace **out, import_report *report, error *err) {
+  assert (n_sources > 0 && sources);
   *report = (import_report){ 0 };
   *out = NULL;
   if (n_sources < 1 || n_sources > IMPORT_FILES)
@@ -233,6 +235,7 @@ bool import_memory (const import_source *sources, int n_sources, const import_op
 
 bool import_files (const char *const *paths, int n_paths, const import_options *o, arena *a,
                    trace **out, import_report *report, error *err) {
+  assert (n_paths > 0 && paths);
   *report = (import_report){ 0 };
   *out = NULL;
   if (n_paths < 1 || n_paths > IMPORT_FILES)

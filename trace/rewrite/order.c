@@ -246,6 +246,7 @@ bool order_runs (const int32_t *order, int32_t n_ops, arena *a, op_run **runs, i
 }
 
 bool plan_set_order (plan *p, const trace *t, op_run *runs, int32_t n_runs, arena *a, error *err) {
+  assert (n_runs >= 0 && (runs || n_runs == 0));
   char digest[TRACE_DIGEST];
   if (!n_runs)
     return true;

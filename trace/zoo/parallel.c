@@ -327,7 +327,7 @@ static void put_lives (parallel *p) {
   }
 }
 
-static bool begin (parallel *p) {
+static bool analyse_step (parallel *p) {
   int32_t **tensors[] = {
     &p->now, &p->next, &p->last_write, &p->reduced, &p->bucket, &p->gathering
   };
@@ -354,7 +354,7 @@ trace *zoo_parallel (const trace *t, const zoo_request *r, arena *a, error *err)
   assert (t && r->ranks > 1 && r->fabric_bytes_per_s > 0);
   parallel p = { .t = t, .r = r, .a = a, .err = err };
   p.b = build_new (a, t->name, t->batch, err);
-  if (!p.b || !begin (&p))
+  if (!p.b || !analyse_step (&p))
     return NULL;
   put_tensors (&p);
   put_step (&p);

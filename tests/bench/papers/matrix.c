@@ -32,7 +32,7 @@ typedef struct best {
   int64_t step_ns; /* 0: nobody */
 } best;
 
-static void beat (best *b, const char *name, int64_t step_ns) {
+static void keep_faster (best *b, const char *name, int64_t step_ns) {
   if (b->step_ns == 0 || step_ns < b->step_ns)
     *b = (best){ name, step_ns };
 }
@@ -54,9 +54,9 @@ static void run_case (paper *p, const zoo_request *net, int speed, int percent, 
     if (!c.fits)
       continue;
     fits++;
-    beat (&any, name, c.cost.step_ns);
+    keep_faster (&any, name, c.cost.step_ns);
     if (c.drops == 0)
-      beat (&swaps, name, c.cost.step_ns);
+      keep_faster (&swaps, name, c.cost.step_ns);
   }
   double policies_s = now_s ();
   paper_cost ours = paper_ours (p, budget, ticks);

@@ -4,6 +4,7 @@
 
    One op per group of CPU nodes with the same record function id (its pieces are named "op(0)",
    "op(1)"), if the group owns GPU nodes; groups go in order of their id. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,7 @@ static bool read_node (reader *r, wire node) {
 }
 
 bool chakra_sniff (const char *text, int64_t size) {
+  assert (size >= 0 && (text || size == 0));
   error err = { 0 };
   wire w = { text, 0, size, &err };
   uint64_t length;

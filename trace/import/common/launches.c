@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/common/launches.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static int by_launch (const void *a, const void *b) {
@@ -24,6 +25,7 @@ void launches_soonest (launched *rows, int32_t n) {
 }
 
 int32_t launches_first (const launched *rows, int32_t n, int32_t thread, int64_t at_ns) {
+  assert (n >= 0 && (rows || n == 0));
   int32_t low = 0, high = n;
   while (low < high) {
     int32_t middle = low + (high - low) / 2;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The report of an import: counted off the finished trace where that is possible, so that what is
    printed and what is written cannot differ. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "trace/uses.h"
 
 void report_warn (import_job *job, const char *what, int64_t count, const char *example) {
+  assert (what && count >= 0);
   import_report *r = job->report;
   int i = 0;
   while (i < r->n_warnings && strcmp (r->warnings[i].what, what) != 0)

@@ -323,6 +323,7 @@ static bool add_exponent (const char *at, const char *end, int64_t *exponent) {
 
 /* [-]digits[.digits][e[+-]digits] */
 bool slice_decimal (slice text, int scale, int64_t *out) {
+  assert (scale >= 0 && out);
   if (text.size == 0)
     return false;
   const char *at = text.at, *end = at + text.size;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/et/generations.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 typedef struct splitter {
@@ -108,6 +109,7 @@ static bool is_filled (const walk_node *nodes, int32_t node) {
 
 bool generations_split (import_job *job, const walk_node *nodes, mention *mentions,
                         int64_t n_mentions, generations *out) {
+  assert (n_mentions >= 0 && (mentions || n_mentions == 0));
   *out = (generations){ 0 };
   splitter s = { .job = job, .nodes = nodes, .mentions = mentions, .out = out };
   if (n_mentions >= INT32_MAX)

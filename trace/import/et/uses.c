@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Uses of generations by ops, and the tensors that they become. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@
 
 bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m, bool makes,
                  bool works) {
+  assert (op >= 0);
   if (uses->count == MOST_USES)
     return error_set (job->err, ERR_input, "more than 2^26 uses of tensors by ops");
   uses->at =
@@ -54,6 +56,7 @@ void et_sort_uses (et_uses *uses, const int32_t *first_op) {
 }
 
 bool et_sum_moved (import_job *job, const et_uses *uses, const generations *g, int32_t n_ops) {
+  assert (n_ops >= 0);
   int64_t *moved = NEW (job->scratch, n_ops, int64_t, job->err);
   if (!moved)
     return false;

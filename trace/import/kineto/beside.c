@@ -5,6 +5,7 @@
 
    An op is one run of kernels only while no work of another stream begins or ends between them:
    else that work might be waited for by its later kernels, or wait for its earlier ones. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,7 @@ static int by_time (const void *a, const void *b) {
 }
 
 void kineto_sort_moments (kineto_moment *rows, int32_t n) {
+  assert (n >= 0 && (rows || n == 0));
   if (n)
     qsort (rows, (size_t)n, sizeof *rows, by_time);
   for (int32_t i = n - 1; i >= 0; i--)

@@ -3,6 +3,7 @@
    to 1 MiB over; `roundup_power2_divisions` and `max_split_size_mb` leave more, and no file says
    that they were set.  But then there are inputs of ops that no block would hold: the least slack
    is taken that gives each a place. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "trace/import/kineto/kineto.h"
@@ -28,6 +29,7 @@ static int64_t below (int64_t bytes, int64_t divisions) {
 }
 
 int64_t kineto_least_slack (kineto_slack s, int64_t block_bytes) {
+  assert (block_bytes >= 0);
   int64_t least = kineto_least_held (block_bytes);
   if (s.divisions && block_bytes > 512 * s.divisions) {
     int64_t rounded = below (block_bytes + 1, s.divisions);
@@ -72,6 +74,7 @@ static int32_t homeless (kineto_slack s, const int64_t *inputs, int32_t n_inputs
 
 kineto_slack kineto_slack_of (const int64_t *inputs, int32_t n_inputs, int64_t *blocks,
                               int32_t n_blocks) {
+  assert (n_inputs >= 0 && n_blocks >= 0);
   kineto_slack best = { 0 };
   if (n_blocks)
     qsort (blocks, (size_t)n_blocks, sizeof *blocks, by_value);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/snapshot/pickle.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct machine {
@@ -271,6 +272,7 @@ static bool step (machine *m, unsigned char op) {
 }
 
 bool pickle_read (const char *text, int64_t size, arena *a, pickle *out, error *err) {
+  assert (size >= 0 && (text || size == 0));
   *out = (pickle){ .root = -1 };
   machine m = { .text = (const unsigned char *)text, .size = size, .a = a, .err = err, .out = out };
   while (m.at < m.size) {
