@@ -156,3 +156,14 @@ compute op_back_of (const compute *forward, compute_kind kind) {
   }
   return c;
 }
+
+void op_case_begin (op_bench *b, const gradient_case *g, const compute *c) {
+  op_bench_begin (b, 17);
+  b->grid = g->grid;
+  if (g->high > g->low) {
+    b->low = g->low;
+    b->high = g->high;
+  }
+  b->limit = g->limit > 0 ? g->limit : 1;
+  op_bench_supply (b, c);
+}

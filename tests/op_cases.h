@@ -3,7 +3,7 @@
 #ifndef FERRY_TESTS_OP_CASES_H
 #define FERRY_TESTS_OP_CASES_H
 
-#include "trace/compute.h"
+#include "tests/op_bench.h"
 
 typedef struct gradient_case {
   const char *name;
@@ -23,5 +23,8 @@ extern const int op_cases_count;
 compute op_with_batch (const compute *c, int64_t batch);
 /* Of that kind, of the sizes of the forward op. */
 compute op_back_of (const compute *forward, compute_kind kind);
+
+/* A bench with what the op touches, of such values. */
+void op_case_begin (op_bench *b, const gradient_case *g, const compute *c);
 
 #endif

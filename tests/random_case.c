@@ -252,3 +252,11 @@ bool random_case_make (const case_options *o, arena *a, random_case *out, error 
   out->plan = m.plan;
   return true;
 }
+
+bool random_case_of (uint64_t seed, unsigned features, int32_t ops, arena *a, random_case *out) {
+  case_options o = {
+    .seed = seed, .features = features, .places = CASE_SHARED, .most_ops = ops, .drop_ppm = 300000
+  };
+  error err = { 0 };
+  return random_case_make (&o, a, out, &err);
+}

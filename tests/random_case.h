@@ -55,5 +55,8 @@ typedef struct random_case {
 
 /* Everything lives in the arena. */
 bool random_case_make (const case_options *o, arena *a, random_case *out, error *err) MUST_CHECK;
+/* One with places that are used again, and some waits lowered or left out. */
+bool random_case_of (uint64_t seed, unsigned features, int32_t ops, arena *a,
+                     random_case *out) MUST_CHECK;
 
 #endif

@@ -30,17 +30,6 @@ static bool run_with_workspace (ops *unused, const ops_call *call, error *err) {
   return kernel_ops_run (call, 1 << 16, err);
 }
 
-static void begin (op_bench *b, const gradient_case *g, const compute *c) {
-  op_bench_begin (b, 17);
-  b->grid = g->grid;
-  if (g->high > g->low) {
-    b->low = g->low;
-    b->high = g->high;
-  }
-  b->limit = g->limit > 0 ? g->limit : 1;
-  op_bench_supply (b, c);
-}
-
 /* By the CPU whole, by the kernels in parts whose operands are cut elsewhere again. */
 static void compare (op_bench *b, const compute *c, const char *name, bool seen[COMPUTE_KINDS]) {
   static const int64_t parts[] = { 1, 2, 7 }, cuts[] = { -1, 1, 4 };
@@ -122,7 +111,7 @@ START_TEST (every_kernel_gives_what_the_cpu_gives) {
     const gradient_case *g = &op_cases[i];
     op_bench b;
     compute c = op_with_batch (&g->c, BATCH);
-    begin (&b, g, &c);
+    op_case_begin (&b, g, &c);
     compare (&b, &c, g->name, seen);
     for (int k = 0; k < g->n_back; k++) {
       compute back = op_back_of (&c, g->back[k]);
@@ -231,7 +220,7 @@ START_TEST (every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding) {
     const gradient_case *g = &op_cases[i];
     op_bench b;
     compute c = op_with_batch (&g->c, BATCH);
-    begin (&b, g, &c);
+    op_case_begin (&b, g, &c);
     compare_bf16 (&b, &c, g->name, BF16_TOLERANCE, &near);
     for (int k = 0; k < g->n_back; k++) {
       compute back = op_back_of (&c, g->back[k]);

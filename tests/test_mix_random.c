@@ -19,14 +19,6 @@
 
 enum { CASES = 12 };
 
-static bool random_of (uint64_t seed, unsigned features, int32_t ops, arena *a, random_case *c) {
-  case_options o = {
-    .seed = seed, .features = features, .places = CASE_SHARED, .most_ops = ops, .drop_ppm = 300000
-  };
-  error err = { 0 };
-  return random_case_make (&o, a, c, &err);
-}
-
 START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
   int over = 0, dropped = 0;
   for (int seed = 1; seed <= 125 * suite_cases (CASES); seed++) {
@@ -35,7 +27,7 @@ START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
     error err = { 0 };
     predicted cost;
 
-    if (!random_of ((uint64_t)seed, CASE_EVERYTHING, 9, a, &c) ||
+    if (!random_case_of ((uint64_t)seed, CASE_EVERYTHING, 9, a, &c) ||
         !check_plan (c.trace, c.plan, a, NULL, &err)) {
       arena_free (a);
       continue;
@@ -83,7 +75,7 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
     variant v = { .name = "random" };
     variant_value value;
     bool keeps;
-    if (!random_of ((uint64_t)seed, CASE_RECOMPUTE | CASE_WORKSPACE | CASE_LIVES, 12, a, &c)) {
+    if (!random_case_of ((uint64_t)seed, CASE_RECOMPUTE | CASE_WORKSPACE | CASE_LIVES, 12, a, &c)) {
       arena_free (a);
       continue;
     }
@@ -189,8 +181,8 @@ START_TEST (bound_least_of_all_cuts_and_drops_and_plan_are_in_order) {
     error err = { 0 };
     units u;
     gaps g;
-    if (!random_of ((uint64_t)seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_WORKSPACE, 5,
-                    a, &c)) {
+    if (!random_case_of ((uint64_t)seed,
+                         CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_WORKSPACE, 5, a, &c)) {
       arena_free (a);
       continue;
     }
@@ -243,8 +235,8 @@ START_TEST (allowing_more_never_worsens_a_plan) {
     units u;
     gaps g;
     solution plain, more;
-    if (random_of ((uint64_t)seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 7, a,
-                   &c)) {
+    if (random_case_of ((uint64_t)seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 7,
+                        a, &c)) {
       device d = c.plan->device;
       d.host_bytes = (int64_t)1 << 40;
       ck_assert (units_of (c.trace, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
@@ -279,7 +271,7 @@ START_TEST (chains_end_where_the_rewriting_begins_to_refuse) {
     arena *a = arena_new (0);
     random_case c;
     rewritten rw;
-    if (random_of ((uint64_t)seed, CASE_SECTIONS, 9, a, &c)) {
+    if (random_case_of ((uint64_t)seed, CASE_SECTIONS, 9, a, &c)) {
       const trace *t = c.trace;
       for (int32_t first = 0; first < t->n_ops; first++) {
         error err = { 0 };

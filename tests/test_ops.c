@@ -73,17 +73,6 @@ static void differs (const differing *d, bench_array *x, const float *gradient, 
   op_bench_restore (d->b, d->inputs);
 }
 
-static void begin (op_bench *b, const gradient_case *g, const compute *c) {
-  op_bench_begin (b, 17);
-  b->grid = g->grid;
-  if (g->high > g->low) {
-    b->low = g->low;
-    b->high = g->high;
-  }
-  b->limit = g->limit > 0 ? g->limit : 1;
-  op_bench_supply (b, c);
-}
-
 /* The gradients that come to the outputs. */
 static void supply_gradients (op_bench *b, const gradient_case *g, const compute *c) {
   operand o[COMPUTE_MOST_OPERANDS];
@@ -100,7 +89,7 @@ static void supply_gradients (op_bench *b, const gradient_case *g, const compute
 static void check_gradients (const gradient_case *g, int64_t batch) {
   op_bench b;
   compute c = op_with_batch (&g->c, batch);
-  begin (&b, g, &c);
+  op_case_begin (&b, g, &c);
   supply_gradients (&b, g, &c);
   op_bench_saved inputs = op_bench_save (&b);
   differing d = { &b, g, &c, &inputs };
@@ -156,7 +145,7 @@ START_TEST (parts_and_pieces_give_what_the_whole_gives) {
     const gradient_case *g = &op_cases[i];
     op_bench b;
     compute c = op_with_batch (&g->c, 7);
-    begin (&b, g, &c);
+    op_case_begin (&b, g, &c);
     supply_gradients (&b, g, &c);
     op_bench_saved inputs = op_bench_save (&b);
     run_both (&b, g, &c, &inputs, 1, -1);
@@ -208,7 +197,7 @@ START_TEST (a_gradient_can_be_added_to_another) {
         more.rows.accumulate = 1;
       else
         continue;
-      begin (&b, &op_cases[i], &c);
+      op_case_begin (&b, &op_cases[i], &c);
       supply_gradients (&b, &op_cases[i], &c);
       op_bench_run (&b, &c, 1, -1, STEP);
       op_bench_run (&b, &back, 2, -1, STEP);
@@ -279,7 +268,7 @@ START_TEST (in_place_gives_the_same) {
   for (int i = 0; i < op_cases_count; i++) {
     op_bench b;
     compute c = op_with_batch (&op_cases[i].c, 3), back = op_back_of (&c, op_cases[i].back[0]);
-    begin (&b, &op_cases[i], &c);
+    op_case_begin (&b, &op_cases[i], &c);
     supply_gradients (&b, &op_cases[i], &c);
     op_bench_run (&b, &c, 1, -1, STEP);
     check_in_place (&b, &back, "dy", "dx");

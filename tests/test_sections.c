@@ -17,20 +17,12 @@
 #include "trace/simulate/simulate.h"
 #include "trace/zoo/zoo.h"
 
-static bool random_of (uint64_t seed, unsigned features, int32_t ops, arena *a, random_case *c) {
-  case_options o = {
-    .seed = seed, .features = features, .places = CASE_SHARED, .most_ops = ops, .drop_ppm = 300000
-  };
-  error err = { 0 };
-  return random_case_make (&o, a, c, &err);
-}
-
 START_TEST (a_wall_stands_where_the_rewriting_refuses_a_chain_of_two) {
   int walls = 0, chains = 0;
   for (uint64_t seed = 1; seed <= 600; seed++) {
     arena *a = arena_new (0);
     random_case c;
-    if (random_of (seed, CASE_SECTIONS | CASE_LIVES, 9, a, &c)) {
+    if (random_case_of (seed, CASE_SECTIONS | CASE_LIVES, 9, a, &c)) {
       loosened any, level;
       error err = { 0 };
       ck_assert (trace_loosen (c.trace, LOOSE_ANY, a, &any, &err) &&
@@ -295,7 +287,7 @@ START_TEST (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused)
     loosened l;
     units u;
     gaps g;
-    if (random_of ((uint64_t)seed, CASE_EVERYTHING & ~CASE_RECOMPUTE, 9, a, &c)) {
+    if (random_case_of ((uint64_t)seed, CASE_EVERYTHING & ~CASE_RECOMPUTE, 9, a, &c)) {
       plan *p = c.plan;
       ck_assert (trace_loosen (c.trace, level ? LOOSE_LEVEL : LOOSE_ANY, a, &l, &err) &&
                  units_of (l.trace, NULL, 0, 1, 0, a, &u, &err) &&
@@ -388,7 +380,7 @@ START_TEST (allowing_both_is_never_worse_than_one_of_them) {
     error err = { 0 };
     units u;
     gaps g;
-    if (random_of (seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 8, a, &c)) {
+    if (random_case_of (seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 8, a, &c)) {
       device d = c.plan->device;
       d.host_bytes = (int64_t)1 << 40;
       ck_assert (units_of (c.trace, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&

@@ -200,8 +200,7 @@ static bool settle (packing *p, const arena_budget *most, offset_answer *found, 
 }
 
 /* Stays as the run has them; or, where these had no places, ever less of them. */
-static bool find_offsets (packing *p, const arena_budget *most, offset_answer *found,
-                          places *out) {
+static bool find_offsets (packing *p, const arena_budget *most, offset_answer *found, places *out) {
   int64_t ticks = 0;
   bool late = most->late_ticks > 0;
   for (int how = late ? LATE_QUARTER : LATE_NOT; how < (late ? LATENESSES : LATE_QUARTER); how++) {

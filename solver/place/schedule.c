@@ -96,12 +96,7 @@ static bool writes_between (const units *u, int32_t unit, int32_t a, int32_t b) 
 
 static int by_place (const void *a, const void *b, void *context) {
   const wish *w = context;
-  const wish *x = &w[*(const int32_t *)a], *y = &w[*(const int32_t *)b];
-  if (x->unit != y->unit)
-    return x->unit < y->unit ? -1 : 1;
-  if (x->part != y->part)
-    return x->part < y->part ? -1 : 1;
-  return x->out_after < y->out_after ? -1 : x->out_after > y->out_after;
+  return wish_compare (&w[*(const int32_t *)a], &w[*(const int32_t *)b]);
 }
 
 bool schedule_each_part (scheduling *s, arena *scratch, part_visit *visit) {

@@ -165,7 +165,8 @@ bool schedule_place (scheduling *s) {
     return false;
   int64_t most = h.most, least = h.least, granules = h.granules;
   int64_t wanted = 0, over_before = INT64_MAX;
-  bool may_late = s->options->arena_granule_bytes && number (s, TUNE_place_late_ticks), late = false;
+  bool may_late = s->options->arena_granule_bytes && number (s, TUNE_place_late_ticks),
+       late = false;
   arena_mark mark = arena_here (s->arena);
   int64_t tries = number (s, TUNE_place_tries), few_over = number (s, TUNE_place_few_over);
   for (int64_t i = 0; i < tries; i++, arena_back (s->arena, mark)) {

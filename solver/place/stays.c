@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 
-static int compare_place (const wish *x, const wish *y) {
+int wish_compare (const wish *x, const wish *y) {
   if (x->unit != y->unit)
     return x->unit < y->unit ? -1 : 1;
   if (x->part != y->part)
@@ -18,7 +18,7 @@ static int compare_place (const wish *x, const wish *y) {
 static int by_place (const void *a, const void *b, void *context) {
   const wish *moves = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-  int order = compare_place (&moves[i], &moves[j]);
+  int order = wish_compare (&moves[i], &moves[j]);
   return order ? order : (i < j ? -1 : i > j);
 }
 

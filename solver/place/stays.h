@@ -53,6 +53,9 @@ typedef struct stays {
   int64_t *start_order, *end_order; /* per op: of what comes first behind its start and its end */
 } stays;
 
+/* By unit, then by part, then by the op behind which the part leaves. */
+int wish_compare (const wish *x, const wish *y);
+
 /* The first fields, up to n_moves, are set; fills the others. */
 bool stays_build (stays *l, arena *a, error *err) MUST_CHECK;
 

@@ -56,15 +56,20 @@ static void end_lost (pairing *p, int32_t event, int64_t address) {
   p->out->lost_frees++;
 }
 
+static bool make_room (pairing *p) {
+  kineto_blocks *out = p->out;
+  int64_t count = (int64_t)out->count + 1;
+  out->at = arena_grow (p->job->scratch, out->at, &p->room, count, sizeof *out->at, p->job->err);
+  p->opened = arena_grow (p->job->scratch, p->opened, &p->opened_room, count, sizeof *p->opened,
+                          p->job->err);
+  return out->at && p->opened;
+}
+
 static bool open_block (pairing *p, int32_t event, int64_t key, int64_t bytes) {
   kineto_blocks *out = p->out;
   if (out->by_address)
     end_lost (p, event, key);
-  out->at = arena_grow (p->job->scratch, out->at, &p->room, (int64_t)out->count + 1,
-                        sizeof *out->at, p->job->err);
-  p->opened = arena_grow (p->job->scratch, p->opened, &p->opened_room, (int64_t)out->count + 1,
-                          sizeof *p->opened, p->job->err);
-  int32_t *last = out->at && p->opened ? id_map_at (&p->open, key, p->job->err) : NULL;
+  int32_t *last = make_room (p) ? id_map_at (&p->open, key, p->job->err) : NULL;
   if (!last)
     return false;
   p->opened[out->count] = out->by_address ? NONE : *last;
@@ -75,11 +80,7 @@ static bool open_block (pairing *p, int32_t event, int64_t key, int64_t bytes) {
 
 static bool add_unpaired_free (pairing *p, int32_t event, int64_t bytes) {
   kineto_blocks *out = p->out;
-  out->at = arena_grow (p->job->scratch, out->at, &p->room, (int64_t)out->count + 1,
-                        sizeof *out->at, p->job->err);
-  p->opened = arena_grow (p->job->scratch, p->opened, &p->opened_room, (int64_t)out->count + 1,
-                          sizeof *p->opened, p->job->err);
-  if (!out->at || !p->opened)
+  if (!make_room (p))
     return false;
   out->at[out->count++] = (kineto_block){ bytes, NONE, event };
   out->unpaired_frees++;
