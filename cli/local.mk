@@ -138,6 +138,8 @@ ferry_SOURCES = \
   cli/service/worker.c \
   cli/simulate.c \
   cli/solve.c \
+  cli/solve_policy.c \
+  cli/solve_policy.h \
   cli/solve_ranks.c \
   cli/solve_ranks.h \
   cli/torch_path.c \

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* `ferry solve`: a plan for a trace, by our planner or by one of the published policies. */
+/* `ferry solve`: a plan for a trace, by our planner or by a published policy (solve_policy.c). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/figures/plan_step.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/effort.h"
 #include "cli/inputs/executors.h"
 #include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
 #include "cli/explain/closing.h"
-#include "cli/explain/policy.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
 #include "cli/inputs/starts.h"
 #include "cli/inputs/tunings.h"
 #include "cli/inputs/rewriting.h"
 #include "cli/remote/remote.h"
+#include "cli/solve_policy.h"
 #include "cli/solve_ranks.h"
 #include "solver/fleet/floor.h"
 #include "solver/solve.h"
@@ -231,14 +230,6 @@ static bool read_question (call *c, question *q) {
          starts_read (c, q->given, q->trace, &q->p.ask);
 }
 
-/* --html: the page of the step. */
-static bool draw (call *c, const trace *t, const plan *p) {
-  plan_step s;
-  bool any;
-  return !call_text (c, "html") ||
-         (plan_step_of (c, t, p, c->operands[0], &s) && plan_step_draw (c, &s, &any));
-}
-
 /* Without a plan the answer is no, proved or not: a limit's own status is for a plan that it cut
    short. */
 static int refused (call *c, const planner *p, const trace *t) {
@@ -269,7 +260,7 @@ static int solve_by_plan (call *c) {
   also.allowed_says = allowed_text (&also.allowed, c->arena, &c->err);
   if (!also.allowed_says || !lost_bytes (t, s.plan, c->arena, &also.lost_bytes, &c->err) ||
       !executor_plan (c, given, t, s.plan) ||
-      (output && !plan_store (s.plan, output, false, &c->err)) || !draw (c, given, s.plan) ||
+      (output && !plan_store (s.plan, output, false, &c->err)) || !solve_draw (c, given, s.plan) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
       (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
       (!p.interrupted && !closing_of (t, &p.ask, &most, s.plan, &also.end, &c->err)) ||
@@ -286,101 +277,6 @@ static int solve_by_plan (call *c) {
   return short_of_it ? error_exit_status (ERR_limit) : EXIT_YES;
 }
 
-/* ---- by a policy ---- */
-
-static bool read_request (call *c, const trace *t, device *d, policy_request *r) {
-  *r = (policy_request){ .trace = t, .device = d };
-  if (!device_needed (c, t, d))
-    return false;
-  r->host_bytes = d->host_bytes;
-  return policy_asked_budget (c, t, d, &r->budget_bytes) && device_host (c, d, &r->host_bytes);
-}
-
-/* Options of our own planner would be passed over in silence. */
-static bool refuse_ours (call *c) {
-  static const char *const ours[] = { "reserve",   "sections",  "section-order", "order",
-                                      "recompute", "gap",       "limit",         "seconds",
-                                      "seed",      "dump",      "noise",         "tune",
-                                      "effort",    "placement", "from" };
-  const char *found = call_flag (c, "same-places") ? "same-places"
-                      : call_flag (c, "swap-only") ? "swap-only"
-                                                   : NULL;
-  for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
-    found = call_text (c, ours[i]) ? ours[i] : NULL;
-  if (!found)
-    return true;
-  if (strcmp (found, "dump") == 0)
-    return error_set (&c->err, ERR_usage,
-                      "--dump is of our own planner: a policy solves no program");
-  return error_set (&c->err, ERR_usage,
-                    "--%s is of our own planner; a policy has --policy-opt, see `ferry solve "
-                    "--policy list`",
-                    found);
-}
-
-static bool write_answer (call *c, const policy_answer *a) {
-  const char *output = call_text (c, "output");
-  return !a->plan || !output || plan_store (a->plan, output, false, &c->err);
-}
-
-static bool print_json (call *c, const trace *t, const policy_answer *a) {
-  json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
-  confidence_write (&w, t->source.confidence, t->source.doubt);
-  policy_answer_write (&w, a, a->plan ? a->plan->certificate.lower_bound_ns : -1);
-  json_close_object (&w);
-  return call_print_json (c, &w);
-}
-
-typedef struct policy_question {
-  const trace *given, *trace; /* as it is, and as its executor can carry it out */
-  device device;
-  policy_id id;
-  policy_values values;
-  policy_request request;
-} policy_question;
-
-/* All that can be wrong with a question is said before it is worked on, here or on a server. */
-static bool read_policy_question (call *c, const char *name, policy_question *q) {
-  if (!refuse_ours (c) || !policy_of_name (c, name, &q->id) ||
-      !policy_values_of (c, q->id, call_text (c, "policy-opt"), &q->values))
-    return false;
-  q->given = call_trace (c, c->operands[0]);
-  q->trace = q->given ? executor_trace (c, q->given) : NULL;
-  if (!q->trace || !trace_must_plan (q->trace, &c->err) ||
-      !read_request (c, q->trace, &q->device, &q->request))
-    return false;
-  q->request.values = &q->values;
-  return true;
-}
-
-static int solve_by_policy (call *c, const char *name) {
-  const char *output = call_text (c, "output");
-  policy_question q;
-  policy_answer a;
-  if (!read_policy_question (c, name, &q))
-    return call_failed (c);
-  solve_options o = { .device = &q.device,
-                      .budget_bytes = q.request.budget_bytes,
-                      .host_bytes = q.request.host_bytes,
-                      .keep_proof = call_flag (c, "proof") };
-  if (!policy_run (q.id, &q.request, c->arena, &a, &c->err) ||
-      (a.plan &&
-       !solve_certify (a.order ? a.order : q.trace, &o, a.label, a.plan, c->arena, &c->err)) ||
-      (a.plan && !a.order && !executor_plan (c, q.given, q.trace, a.plan)) ||
-      !write_answer (c, &a) || (a.plan && !draw (c, q.given, a.plan)))
-    return call_failed (c);
-  if (c->json && !print_json (c, q.trace, &a))
-    return call_failed (c);
-  if (!c->json) {
-    FILE *to = call_is_stdout (output) ? stderr : stdout;
-    policy_answer_print (to, &a, q.request.budget_bytes);
-    call_tell_doubt (to, c, q.trace);
-  }
-  return a.fits ? EXIT_YES : EXIT_NO;
-}
-
 /* ---- by a server ---- */
 
 static int solve_there (call *c, const char *name) {
@@ -388,7 +284,7 @@ static int solve_there (call *c, const char *name) {
   policy_question by;
   remote_question q = { 0 };
   bool ok =
-      remote_can (c) && (name ? read_policy_question (c, name, &by) : read_question (c, &own));
+      remote_can (c) && (name ? policy_question_read (c, name, &by) : read_question (c, &own));
   if (ok && name)
     q = (remote_question){ by.given, &by.device, by.request.budget_bytes, true };
   else if (ok)
