@@ -137,7 +137,7 @@ bool ferry_trace_tensor (const ferry_trace *t, int32_t i, ferry_tensor *out, fer
 
 typedef struct ferry_need {
   size_t size;
-  int64_t bytes;         /* in a budget of so much nothing has to move; the sum of what follows */
+  int64_t bytes;         /* of the budget in which nothing has to move; the sum of what follows */
   int64_t tensor_bytes;  /* at the fullest op */
   int64_t granule_bytes; /* of rounding, and of places */
   int64_t reserve_bytes; /* kept free if the trace is not exact */
@@ -256,7 +256,7 @@ char *ferry_simulate_json (const ferry_trace *t, const ferry_plan *p, ferry_erro
 /* ---- walking a plan: for an executor of one's own ----
 
    A step has three queues, each carried out in its order: ops 0, 1, ..., copies out, copies in. An
-   item waits until its counts are met: so many ops, outs, ins of its step have ended. A count below
+   item waits until its counts are met: ops, outs and ins of its step that have ended. A count below
    0 is met in the step before (-1: all of it but one), FERRY_NO_WAIT always. Ops and tensors are
    those of ferry_plan_trace, the step with its sections and recomputes. docs/machine-model.md
    defines it. */

@@ -194,8 +194,8 @@ bool again_reordered (question *q, error *err) {
           solve_certify_by_compute (&by_compute, &q->best, q->arena, err)); /* it was of another */
 }
 
-/* True if weights or optimizer state are away when the step ends, in so many copies that their
-   latency is a part of it. */
+/* True if weights or optimizer state are away when the step ends, in so numerous copies that
+   their latency is a part of it. */
 static bool is_late (const question *q) {
   const solve_options *o = q->ask.options;
   const plan *best = q->best.plan;

@@ -19,7 +19,7 @@ static bool may_rest (const trace *t, const uses *u, int32_t x) {
   return y->persistent && !y->pinned && !y->whole && !uses_count (u, x);
 }
 
-/* Without any move, the step takes so much; 0: nothing may rest. */
+/* The peak of the step without any move; 0: nothing may rest. */
 static bool peak_of (const trace *t, const uses *u, const solve_options *o, arena *a, int64_t *peak,
                      error *err) {
   int64_t pool;

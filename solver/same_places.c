@@ -23,8 +23,8 @@ static bool is_enough (const trying *w, const solution *s) {
          solve_enough_of (&w->q.effort, s->plan->certificate.lower_bound_ns);
 }
 
-/* One that counts on so much of the budget. The tries share the ticks that are left; one that finds
-   nothing is charged with its whole share. */
+/* A plan that counts on the i-th share of the budget. The tries share the ticks that are left; one
+   that finds nothing is charged with its whole share. */
 static bool try_one (trying *w, int i, bool *enough, error *err) {
   const solve_options *o = w->q.options;
   solve_options less = *o;

@@ -8,7 +8,7 @@
 
 /* The device file that ferry ships for a card that calls itself so; NULL: none. */
 const char *card_device (const char *called);
-/* At most so much its memory reads and writes; 0: not known. */
+/* The most that its memory reads and writes; 0: not known. */
 int64_t card_memory_bytes_per_s (const char *called);
 
 /* The year in which the card of a shipped device file came to be sold; 0: not known. */

@@ -12,7 +12,7 @@
 #define PLAN_FORMAT "ferry-plan/1"
 #define NO_WAIT INT32_MIN
 
-/* So many ops, one behind the other, from this one on. */
+/* A run of consecutive ops. */
 typedef struct op_run {
   int32_t first, count;
 } op_run;

@@ -57,7 +57,7 @@ const char *call_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);
 /* The word that stands for its value in the help. */
 const char *call_value (const call *c, const char *option);
-/* So many as --jobs says; default: as there are processors. */
+/* The number that --jobs says; default: that of processors. */
 bool call_jobs (call *c, int64_t *out) MUST_CHECK;
 /* These leave *out as it is where the option was not given. */
 bool call_quantity (call *c, const char *option, int64_t *out) MUST_CHECK; /* but an amount */

@@ -6,7 +6,7 @@
 
 #include "cli/call/call.h"
 
-/* So many of all are done; all 0: nobody knows. step_ns < 0: there is none. */
+/* `done` of `all`; all 0: nobody knows. step_ns < 0: there is none. */
 void progress_done (call *c, int32_t done, int32_t all, int64_t step_ns);
 /* Shows the line where it is time for that. Cheap: it may be called very often. */
 void progress_look (call *c);

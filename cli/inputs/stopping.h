@@ -10,7 +10,7 @@
 
 /* From here on interrupts are kept for stopping_asked. A second call changes nothing. */
 void stopping_begin (call *c);
-/* So many seconds from now stopping_due says so, but nobody has asked. */
+/* After these seconds stopping_due says so, though nobody has asked. */
 void stopping_after (call *c, int64_t seconds);
 bool stopping_asked (const call *c);
 /* Either. */

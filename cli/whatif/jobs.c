@@ -12,7 +12,7 @@
 #include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
 
-/* So many pieces may be begun before the oldest of them has ended. */
+/* Pieces that may be begun before the oldest of them has ended. */
 enum { MOST_JOBS = 64, AHEAD = 4, MOST_BEGUN = MOST_JOBS * AHEAD };
 
 typedef struct job {

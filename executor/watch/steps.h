@@ -33,12 +33,12 @@ typedef struct steps {
   int64_t first_op, n_times;
   int64_t *beat_of;  /* by the number of the op, likewise; -1: there is none */
   uint8_t *facts;    /* of each tensor of an op, where `beats` has its number: a shim_fact */
-  int64_t n_learned; /* so many ops have facts */
+  int64_t n_learned; /* ops that have facts */
   bool *again;       /* by the number of the op: it may be launched again */
   const char **names;
   int32_t n_names;
   int64_t n_ops;
-  bool cut; /* the file is one step, its last so many beats */
+  bool cut; /* the file is one step, its last beats */
   int64_t cut_beats;
   steps_order *orders;
   steps_link *links;
@@ -57,7 +57,7 @@ void steps_close (steps *s);
 typedef struct steps_options {
   const char *name, *detail;
   int64_t most;        /* steps that are read for their times; 0: all there are */
-  int64_t skip;        /* the first so many of them are not */
+  int64_t skip;        /* the first of them, which are not */
   int64_t round_bytes; /* tensors are told as so large or a multiple; 0: as they are */
   /* Those of the step before that this one uses stay on the device, and so do those that replace
      them, where all of these take no more. */
@@ -72,8 +72,8 @@ typedef struct steps_map {
   bool *leaves;       /* of each tensor: it goes to the host behind its last use, and lives on */
   int32_t n_tensors;
   int64_t *beat; /* of each op, counted from `first` */
-  int32_t found; /* so many equal steps were there, and count */
-  int32_t alike; /* so many were there */
+  int32_t found; /* equal steps that were there, and count */
+  int32_t alike; /* equal steps that were there */
 } steps_map;
 
 /* The step that the program repeats. */

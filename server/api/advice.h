@@ -26,14 +26,14 @@ static inline bool advice_sees_all (const request *q) {
 }
 /* Names a profile: NAME, or OWNER/NAME where the asker sees every owner's. */
 bool advice_is_name (const request *q, const char *fingerprint);
-/* For any card.  slowdown_ppm: at most so much longer than without a budget. */
+/* For any card.  slowdown_ppm: the most beside a step without a budget. */
 bool advice_find (service *s, request *q, const char *fingerprint, int64_t slowdown_ppm,
                   advice *out, error *err) MUST_CHECK;
 /* Bytes of a card that it needs; 0: no point is fast enough. */
 static inline int64_t advice_card_bytes (const advice *a) {
   return a->memory_bytes ? a->memory_bytes + a->reserved_bytes : 0;
 }
-/* For a card of so many bytes; 0: any. */
+/* For a card of `bytes`; 0: any. */
 void advice_weigh (advice *a, int64_t gpu_bytes);
 
 #endif

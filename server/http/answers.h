@@ -19,7 +19,7 @@ void answers_free (answers *a);
    store knows of those who look.  now_s: of any clock that goes on. */
 void answers_keep (answers *a, const char *key, struct MHD_Response *response, int64_t bytes,
                    int64_t now_s);
-/* True: the connection has the answer of that key, of so many bytes, and *result is the library's
+/* True: the connection has the answer of that key, of *bytes, and *result is the library's
    word on it. */
 bool answers_queue (answers *a, const char *key, struct MHD_Connection *to, int64_t now_s,
                     int64_t *bytes, enum MHD_Result *result) MUST_CHECK;

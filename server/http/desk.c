@@ -21,7 +21,7 @@ struct desk {
   exchange *first, *last;      /* to be answered */
   exchange *waiting, *streams; /* lists without order */
   int n_waiting, n_streams, answering_now;
-  int64_t changes;                     /* so many were told */
+  int64_t changes;                     /* changes that were told */
   bool changed, fresh, draining, stop; /* fresh: a stream has begun */
 };
 

@@ -8,7 +8,7 @@
 /* "127.0.0.1:8077", "[::1]:0" or "unix:/path"; port 0: any that is free. -1 on failure.
    `is_local`: nobody from outside can reach it. */
 int listen_at (const char *where, bool *is_local, error *err) MUST_CHECK;
-/* So many descriptors from 3 on were handed to this process. */
+/* The number of descriptors, from 3 on, that were handed to this process. */
 int listen_given (const char *pid, const char *count);
 bool listen_prepare (int fd);
 /* "http://127.0.0.1:8077" or "unix:/path" of a socket. */

@@ -84,7 +84,7 @@ typedef struct placed_row {
   const char *node;
   int64_t bytes;
 } placed_row;
-/* A pod, by its uid, may come to hold so much; it is bound to a node; it has ended. */
+/* A pod, by its uid, may come to hold `bytes`; it is bound to a node; it has ended. */
 bool store_expect (store *s, const char *pod, int64_t bytes, error *err) MUST_CHECK;
 bool store_place (store *s, const char *pod, const char *node, error *err) MUST_CHECK;
 bool store_release (store *s, const char *pod, error *err) MUST_CHECK;

@@ -12,7 +12,7 @@
 typedef enum work_phase { WORK_NONE, WORK_RUNS, WORK_VERIFIES, WORK_STRANDED } work_phase;
 typedef enum work_stop { STOP_NONE, STOP_TIME, STOP_CANCEL, STOP_LOST, STOP_DRAIN } work_stop;
 
-/* A checker has its own time; a worker with a limit gets so much more of it to end by itself. */
+/* A checker has its own time; a worker with a limit gets this much more to end by itself. */
 enum { VERIFY_S = 600, SPARE_S = 2 };
 
 typedef struct work {

@@ -153,7 +153,7 @@ static int budgets_to_try (int64_t least, int64_t granules, int64_t granule, int
   return n;
 }
 
-/* In so many bytes nothing has to move, if tensors may lie anywhere. */
+/* The bytes in which nothing has to move, if tensors may lie anywhere. */
 static bool find_needs (const trace *t, const ask *q, int64_t *bytes, error *err) {
   needs n;
   *bytes = INT64_MAX;

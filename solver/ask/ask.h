@@ -12,7 +12,7 @@
 typedef struct ask_least {
   int64_t floor_bytes;   /* below, nothing of whole ops fits; the reserve included */
   int64_t reserve_bytes; /* of floor_bytes */
-  int64_t found_bytes;   /* a plan was found in so much, above the budget; 0: none was */
+  int64_t found_bytes;   /* above the budget, in which a plan was found; 0: none was */
 } ask_least;
 
 typedef struct ask {
@@ -33,7 +33,7 @@ ask ask_default (const trace *t, const device *d);
 /* Another budget; the reserve follows. ERR_usage where the device has less, or the reserve is more.
  */
 bool ask_budget (ask *q, int64_t asked_bytes, error *err) MUST_CHECK;
-/* True if that device leaves so much free, or its host has so much; else ERR_usage. */
+/* True if the device leaves these bytes free, or its host has them; else ERR_usage. */
 bool ask_room (const device *d, int64_t budget_bytes, error *err) MUST_CHECK;
 bool ask_host (const device *d, int64_t host_bytes, error *err) MUST_CHECK;
 

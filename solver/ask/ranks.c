@@ -15,7 +15,7 @@
 const char *const ranks_kinds[RANKS_KINDS] = { "alone",   "one way",  "both ways",
                                                "between", "by turns", "mixed" };
 enum { HOST_PLACE = 512 };
-enum { TURNS_WORTH = 1000 }; /* two plans are worth it where they save such a part of a step */
+enum { TURNS_WORTH = 1000 }; /* two plans must save 1/N of a step */
 
 /* ---- the rest of the link ---- */
 
@@ -54,7 +54,7 @@ static device_link left_both (const sharing *s, int32_t rank) {
   return clamped (l);
 }
 
-/* Ranks on cards of the same groups, which have equal rates whenever they do the same. */
+/* The number of ranks on cards of the same groups: their rates are equal while they do the same. */
 static int32_t alike (const sharing *s, int32_t rank) {
   const ranks_question *r = s->r;
   int32_t n = 0;
@@ -67,14 +67,14 @@ static int32_t alike (const sharing *s, int32_t rank) {
   return n;
 }
 
-/* At most so much each of n ranks of the group has that way while all of them carry both ways. */
+/* The highest rate of a rank one way while n ranks of the group copy both ways. */
 static int64_t most_both (const host_group *g, copy_way way, int64_t n, int64_t against) {
   int64_t left = g->both[WAY_out] + g->both[WAY_in] - n * against;
   return min_of (g->one_way[way], max_of (g->both[way], left)) / n;
 }
 
-/* A link that is at no moment slower than what a rank has while all ranks like it do the same: a
-   bound of plans for it holds for any one plan of all ranks. */
+/* The fastest link that a rank can have while all ranks like it follow one plan: the bound of plans
+   for this link holds for every plan that they share. */
 static device_link left_one_way (const sharing *s, int32_t rank) {
   const ranks_question *r = s->r;
   device_link l = r->host->link;

@@ -19,7 +19,7 @@ typedef struct contest {
   arena *a;
 } contest;
 
-/* A plan with so much memory and all of the link; where there is none, *out is NULL. */
+/* A plan with this memory and all of the link; where there is none, *out is NULL. */
 static bool plan_at (const contest *c, int32_t job, int64_t budget_bytes, int64_t host_bytes,
                      const plan **out, error *err) {
   curve_options o = cards_sampling (c->o, &c->jobs[job]);

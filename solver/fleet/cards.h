@@ -63,7 +63,7 @@ extern const int64_t cards_level_ticks[];
 bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_options *o, arena *a,
                        cards_answer *out, error *err) MUST_CHECK;
 
-/* Bytes of a card that are left for the budgets of so many jobs. */
+/* Bytes of a card that are left for the budgets of n_jobs jobs. */
 int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct curve_options {
   int64_t host_bytes;
   int64_t limit_ticks;                /* of each point's search; 0: that of solve */
   int64_t gap_ppm;                    /* of each point, as in solve */
-  int64_t reserve_ppm, reserve_bytes; /* of every budget, kept free: a part of it, and so much */
+  int64_t reserve_ppm, reserve_bytes; /* of every budget, kept free: a part, and bytes */
   uint64_t seed;
   search_level level; /* of the default of limit_ticks */
   allowed allowed;
@@ -29,7 +29,7 @@ typedef struct curve_options {
   void *context;
 } curve_options;
 
-/* The part of a budget that a plan may use; and the budget of which so much is left. */
+/* The part of a budget that a plan may use; and the budget of which that part is left. */
 int64_t curve_net (const curve_options *o, int64_t budget_bytes);
 int64_t curve_gross (const curve_options *o, int64_t bytes);
 
@@ -101,9 +101,9 @@ bool curve_plan (const trace *t, const curve_options *o, int64_t enough_ns, aren
 typedef struct min_memory {
   int64_t floor_bytes, peak_bytes, baseline_ns, most_ns; /* bytes with the reserve */
   int64_t none_below_bytes;                              /* no plan below this is as fast: proved */
-  int64_t plan_bytes;     /* in so much one is, the reserve included */
-  const plan *plan;       /* NULL: none found up to the peak */
-  int32_t bounds, solves; /* how many were asked */
+  int64_t plan_bytes;                                    /* in which one is, the reserve included */
+  const plan *plan;                                      /* NULL: none found up to the peak */
+  int32_t bounds, solves;                                /* how many were asked */
 } min_memory;
 
 /* The smallest budget whose step is at most (1 + slowdown) times the one without swaps, by

@@ -39,7 +39,7 @@ typedef struct floor_request {
   int64_t asked_bytes;   /* the budget with its reserve */
   int64_t least_bytes;   /* the floor, in whole granules, with its reserve */
   int64_t reserve_bytes; /* of least_bytes */
-  int64_t found_bytes;   /* with its reserve, a plan was found in so much */
+  int64_t found_bytes;   /* in which a plan was found, the reserve included */
 } floor_request;
 
 /* Says in err that nothing was found, and what to ask for. Its `more` is why: below the floor its

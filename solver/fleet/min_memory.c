@@ -30,7 +30,7 @@ static bool bisect_bound (const trace *t, const curve_options *o, int64_t fine_b
   return true;
 }
 
-/* A plan that is fast enough at so many granules; *fits says whether one was found. */
+/* A plan that is fast enough in `granules`; *fits says whether one was found. */
 static bool try_plan (const trace *t, const curve_options *o, int64_t granules, arena *a,
                       min_memory *m, bool *fits, error *err) {
   const plan *p;
@@ -88,8 +88,9 @@ static bool plan_all (const trace *t, const curve_options *o, int64_t top, arena
          (fits || try_plan (t, &how, top, a, m, &fits, err));
 }
 
-/* Steps of so many bytes may end above what the step needs, where nothing has to move. */
-static bool try_needs (const trace *t, const curve_options *o, arena *a, min_memory *m, error *err) {
+/* The bisection may end above what the step needs, where nothing has to move. */
+static bool try_needs (const trace *t, const curve_options *o, arena *a, min_memory *m,
+                       error *err) {
   int64_t granule = o->device->granule_bytes, needs = units_div_up (m->peak_bytes, granule);
   bool fits;
   return (m->plan && m->plan_bytes <= needs * granule) || is_stopped (o) ||

@@ -7,14 +7,14 @@
 #include "trace/plan.h"
 
 typedef struct needs {
-  int64_t bytes;         /* a budget of so much, beyond the reserve, suffices without any move */
+  int64_t bytes;         /* of the budget, beyond the reserve, that suffices without any move */
   int64_t tensor_bytes;  /* of tensors and workspace at the fullest op */
   int64_t granule_bytes; /* the rest: rounding to granules, and places that stay free between */
 } needs;
 
 bool needs_of (const trace *t, const device *d, arena *scratch, needs *out, error *err) MUST_CHECK;
 
-/* The plan that moves nothing, in so many bytes, with its prediction. */
+/* The plan that moves nothing, in that budget, with its prediction. */
 bool needs_plan (const trace *t, const device *d, arena *a, plan **out, error *err) MUST_CHECK;
 
 /* ---- the reserve ---- */
@@ -22,7 +22,7 @@ bool needs_plan (const trace *t, const device *d, arena *a, plan **out, error *e
 /* The part of a budget that is kept free where a trace is not exact, in millionths. */
 int64_t reserve_ppm (const trace *t);
 int64_t reserve_of (int64_t budget_bytes, int64_t ppm);
-/* The smallest budget that leaves so much beside its reserve. */
+/* The smallest budget that leaves these bytes beside its reserve. */
 int64_t reserve_onto (int64_t bytes, int64_t ppm);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct spreading {
   pack_spread_answer *out;
 } spreading;
 
-/* Per subset of the jobs: the least total on the first so many cards, and who is on the last. */
+/* Per subset of the jobs: the least total on the first cards, and who is on the last of them. */
 typedef struct reached {
   int64_t *total;
   uint32_t *last;

@@ -16,7 +16,7 @@ typedef struct share_job {
 bool share_simulate (const share_job *jobs, int32_t n_jobs, bool plenty, arena *scratch,
                      int64_t *step_ns, error *err) MUST_CHECK;
 
-/* The device whose link is so many millionths as fast; the latency of a copy stays. */
+/* The device with that share of its link; the latency of a copy stays. */
 device share_link (const device *d, int64_t ppm);
 
 #endif

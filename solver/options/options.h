@@ -96,7 +96,7 @@ typedef struct effort {
 
 /* The default of gap_ppm. */
 #define SOLVE_GAP_PPM 5000
-/* So many ticks at that level. */
+/* These ticks at the level of the options. */
 int64_t solve_level_ticks (const solve_options *o, int64_t ticks);
 /* A plan that takes no longer is as near to that bound as was asked for; gap_ppm 0: the default. */
 int64_t solve_enough_ns (int64_t gap_ppm, int64_t bound_ns);

@@ -26,7 +26,7 @@ typedef struct free_lists {
   uint64_t *stocked; /* one bit a list: it has granules; most have none at any moment */
 } free_lists;
 
-/* So many lists, and all of them empty; what room earlier ones had in this arena is used again. */
+/* `count` empty lists; the room of earlier ones in this arena is used again. */
 bool free_lists_make (int32_t count, arena *a, free_lists *out, error *err) MUST_CHECK;
 /* The first free_list from `h` on with granules, or count; the last one up to `h`, or -1. */
 int32_t free_lists_from (const free_lists *x, int32_t h);

@@ -25,7 +25,7 @@ typedef struct forward {
   int64_t op_end_ns, gap_end_ns;
   engine out_engine, in_engine;
   double out_rates[2], in_rates[2]; /* bytes a ns: alone, and where both carry */
-  int32_t *ins_due;     /* per op: how many copies in are for it */
+  int32_t *ins_due;                 /* per op: how many copies in are for it */
   int32_t *ins_done[2]; /* per op, of even and of odd steps: how many of them have ended */
   int64_t *due;         /* per op: granules that come in for it */
   int32_t coming_step;  /* of the copy in on the link */
@@ -35,7 +35,7 @@ typedef struct forward {
   int32_t *ready, n_ready;
   int32_t *in_place;         /* per move: its place in the order of need */
   bool *met;                 /* per move: it is among them, or has started */
-  row_list counted;          /* per op: copies in that wait for so many ops of a step */
+  row_list counted;          /* per op: copies in that wait until it has ended */
   int32_t *chosen, n_chosen; /* in the written step */
   int64_t *op_outs;          /* per op: copies out that it waits for by wish */
   int64_t early;             /* granules that came in, or are coming, for ops ahead */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Dynamic tensor rematerialization as if its run were a plan: which ops ran again before which.  It
    counts bytes as it goes; granules, the pool of small tensors and inputs that entries keep longer
-   may take more, so it runs again for so much less until what it did fits. */
+   may take more, so it runs again for a budget as much smaller until what it did fits. */
 #include "solver/policy/drops.h"
 #include "solver/policy/dtr_run.h"
 

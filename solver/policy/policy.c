@@ -198,7 +198,7 @@ static bool hurry (policy_attempt *r, const timeline *t, const int64_t *start_ns
   return any;
 }
 
-/* The best plan of so many rounds; each one is told by a simulation which copies in were late. */
+/* The best plan of a few rounds; a simulation tells each which copies in were late. */
 static bool feed_back (policy_attempt *r, plan **best, arena *a, error *err) {
   const trace *rw = r->rw.trace;
   int64_t *start_ns = trace_ends (rw, a, err), best_ns = INT64_MAX;
@@ -268,7 +268,7 @@ static bool host_suffices (const policy_attempt *r) {
 }
 
 /* Granules on a circle may need a few more than are held at any moment: then a policy that keeps
-   budgets decides once more, for so much less. */
+   budgets decides once more, for a budget as much smaller. */
 static plan *decide (policy_id id, policy_attempt *r, arena *a, schedule_shortage *shortage,
                      error *why, error *err) {
   int64_t budget = r->request->budget_bytes, wanted = budget;

@@ -70,7 +70,7 @@ typedef struct policy_choice {
   int64_t feedback;   /* rounds in which copies in that came late are triggered earlier */
   recompute *entries; /* all that runs again, decided already; NULL: as drops say */
   int32_t n_entries;
-  int64_t needs_bytes; /* by its own rule these choices need so much; 0: it does not say */
+  int64_t needs_bytes; /* that these choices need by its own rule; 0: it does not say */
   const char *note;    /* its findings in words, or NULL */
 } policy_choice;
 

@@ -52,7 +52,7 @@ static int32_t direct_order (lms *s, int32_t producer, int32_t d, int64_t lb) {
   return best;
 }
 
-/* The backward users of what lies so many steps forward of the producer. */
+/* The backward users of what lies `d` steps forward of the producer. */
 static int32_t chain_rule (lms *s, int32_t producer, int32_t d, int64_t lb) {
   const policy_view *v = s->v;
   size_t n = (size_t)v->n_ops;

@@ -9,8 +9,8 @@
 #include "solver/search/ways_inner.h"
 #include "trace/summary.h"
 
-/* A plan that takes so little longer than what it is to beat, one part in so many, may still become
-   faster in other places. */
+/* A plan that is slower than what it is to beat by at most 1/NEARLY may still become faster in
+   other places. */
 enum { NEARLY = 16 };
 
 /* ---- shared by its files ---- */

@@ -50,7 +50,7 @@ typedef struct ways {
   int64_t compute_ns; /* of the trace as it is */
   int64_t least_ns;   /* lower bound; not valid for plans that keep tensors past their last use */
   int64_t ticks, limit_ticks;
-  int64_t part;   /* one in so many of the ticks left is for the strategy that runs */
+  int64_t part;   /* 1/part of the ticks that are left is for the strategy that runs */
   int64_t events; /* of a search for plans, to a tick */
   int64_t tried;  /* candidates and sets */
   bool easy;      /* a quick plan of the step as it is comes near compute */

@@ -7,7 +7,7 @@
 
 #include "trace/check/inner.h"
 
-/* So many of each queue have surely ended, counted from the first of the two steps. */
+/* The items of each queue that have surely ended, counted from the first of the two steps. */
 typedef struct known {
   int64_t ops, outs, ins;
 } known;

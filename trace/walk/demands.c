@@ -17,7 +17,7 @@ static void add (collector *c, walk_queue queue, int32_t position, int32_t lag) 
   c->to[c->n++] = (walk_wait){ queue, position, lag, false };
 }
 
-/* "So many have ended", counted relative to the item's step. */
+/* A count of items that have ended, relative to the item's step. */
 static void add_count (collector *c, walk_queue queue, int32_t wanted) {
   int32_t n = c->d->count[queue];
   if (wanted == NO_WAIT || n == 0)

@@ -15,8 +15,8 @@ typedef struct walk_item {
   walk_queue queue;
   int32_t position; /* in its queue: an op, or a place in out_order or in_order */
   int32_t index;    /* the op of the rewritten trace, or the move */
-  /* So many ops of its step are issued before it. At most 0 for a copy in that only waits for the
-     step before: there it can be issued behind `ops` + this many ops. */
+  /* The number of ops of its step that are issued before it. At most 0 for a copy in that only
+     waits for the step before: there it can be issued behind `ops` + this many ops. */
   int32_t behind;
   int32_t remake;                  /* of an op: the recompute entry that it belongs to, or -1 */
   int32_t stay;                    /* left by a copy out, begun by a copy in; an op's workspace;
