@@ -151,6 +151,8 @@ ferry_SOURCES = \
   cli/whatif/max_batch.c \
   cli/whatif/merge.c \
   cli/whatif/min_memory.c \
+  cli/whatif/node.c \
+  cli/whatif/node.h \
   cli/whatif/offline.c \
   cli/whatif/offline.h \
   cli/whatif/offline_figures.c \
@@ -158,6 +160,8 @@ ferry_SOURCES = \
   cli/whatif/pack.c \
   cli/whatif/pack.h \
   cli/whatif/pack_events.c \
+  cli/whatif/rank_rows.c \
+  cli/whatif/rank_rows.h \
   cli/whatif/ranks.c \
   cli/whatif/ranks.h \
   cli/whatif/whatif.c \

@@ -55,6 +55,8 @@ libcore_a_SOURCES += \
   solver/fleet/min_memory.c \
   solver/fleet/needs.c \
   solver/fleet/needs.h \
+  solver/fleet/node.c \
+  solver/fleet/node.h \
   solver/fleet/pack.c \
   solver/fleet/pack.h \
   solver/fleet/pack_spread.c \

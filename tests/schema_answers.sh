@@ -35,7 +35,7 @@ advised() {
   "$ferry" submit -q alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --fingerprint plain --wait --server "unix:$PWD/socket" >submitted &&
     answers submit net.json --server "unix:$PWD/socket" && answers submit alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --server "unix:$PWD/socket" &&
     answers submit alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --wait --server "unix:$PWD/socket" && answers jobs --server "unix:$PWD/socket" &&
-    answers token --owner ada && answers advise plain -s 100% --server "unix:$PWD/socket" && status=0
+    answers token --owner ada && answers advise plain -s 100% --server "unix:$PWD/socket" && answers advise alex.json -q --host workstation-2x5090 --budget 100%,90% --limit 100 --swap-only && status=0
   kill $pid
   wait $pid
   [ $status = 0 ] || cat serve.out submitted

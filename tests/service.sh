@@ -15,6 +15,7 @@ python3 "$srcdir/tests/service/tokens.py" || status=1
 python3 "$srcdir/tests/service/limits.py" || status=1
 python3 "$srcdir/tests/service/sandbox.py" || status=1
 python3 "$srcdir/tests/service/kube.py" || status=1
+python3 "$srcdir/tests/service/hosts.py" || status=1
 wait $hostile || status=1
 wait $clock || status=1
 exit $status

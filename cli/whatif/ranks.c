@@ -7,41 +7,26 @@
 #include "cli/inputs/policies.h"
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/offline.h"
-#include "cli/whatif/whatif.h"
-#include "solver/ask/ranks.h"
+#include "cli/whatif/rank_rows.h"
 
-enum { MOST = 32 };
-
-/* One number of ranks in one budget; why: there is no plan. */
-typedef struct rank_row {
-  int32_t ranks;
-  int64_t budget_bytes;
-  ranks_answer *found; /* or NULL */
-  error why;
-} rank_row;
-
-typedef struct rank_rows {
-  const trace *trace;  /* with its times on the host's card */
-  const char *assumed; /* for those times */
-  gpu_host host;
-  device card;
-  curve_options options;
-  int32_t ranks[MOST], n_ranks, n_budgets;
-  int64_t budgets[MOST];
+typedef struct grid {
+  rank_rows all;
+  int32_t ranks[RANK_ROWS_MOST], n_ranks, n_budgets;
+  int64_t budgets[RANK_ROWS_MOST];
   rank_row *rows;
-} rank_rows;
+} grid;
 
 /* ---- the question ---- */
 
-static bool read_numbers (call *c, rank_rows *q) {
+static bool read_numbers (call *c, grid *q) {
   const char *rest = call_text (c, "ranks"), *part;
-  int64_t one = q->host.n_cards;
+  int64_t one = q->all.host.n_cards;
   if (!rest)
-    q->ranks[q->n_ranks++] = q->host.n_cards;
+    q->ranks[q->n_ranks++] = q->all.host.n_cards;
   while ((part = next_part (c, &rest))) {
-    if (q->n_ranks == MOST)
-      return error_set (&c->err, ERR_usage, "--ranks: more than %d", MOST);
-    if (!call_part (c, "ranks", part, 0, &one) || !host_has (c, &q->host, one))
+    if (q->n_ranks == RANK_ROWS_MOST)
+      return error_set (&c->err, ERR_usage, "--ranks: more than %d", RANK_ROWS_MOST);
+    if (!call_part (c, "ranks", part, 0, &one) || !host_has (c, &q->all.host, one))
       return false;
     q->ranks[q->n_ranks++] = (int32_t)one;
   }
@@ -58,67 +43,21 @@ static bool refuse_others (call *c) {
   return c->n_operands == 1 || error_set (&c->err, ERR_usage, "whatif needs a TRACE");
 }
 
-/* The trace with the times of the host's card. */
-static bool read_trace (call *c, rank_rows *q) {
-  whatif_case on;
-  const trace *t = offline_trace (c, c->operands[0], NULL);
-  if (!t || !whatif_carry_to (c, t, &q->card, &on))
-    return false;
-  if (on.trace != t)
-    call_note (c, "%s: %s", q->card.name, on.assumed);
-  q->trace = on.trace;
-  q->assumed = on.assumed;
-  return true;
-}
-
-static bool read_question (call *c, rank_rows *q) {
-  int64_t floor_bytes, peak_bytes;
-  if (!refuse_others (c) || !host_open (c, &q->host, &q->card) || !read_numbers (c, q) ||
-      !read_trace (c, q) || !offline_options (c, q->trace, &q->card, &q->options) ||
-      !curve_range (q->trace, &q->card, c->arena, &floor_bytes, &peak_bytes, &c->err) ||
-      !policy_asked_budgets (c, &q->card, curve_gross (&q->options, peak_bytes), MOST, q->budgets,
+static bool read_question (call *c, grid *q) {
+  if (!refuse_others (c) || !rank_rows_read (c, &q->all) || !read_numbers (c, q) ||
+      !policy_asked_budgets (c, &q->all.card, q->all.needs_bytes, RANK_ROWS_MOST, q->budgets,
                              &q->n_budgets))
     return false;
   q->rows = NEW (c->arena, q->n_ranks * q->n_budgets, rank_row, &c->err);
   return q->rows;
 }
 
-static ask ask_of (const rank_rows *q) {
-  const curve_options *o = &q->options;
-  ask out = ask_default (q->trace, &q->card);
-  allowed_into (&o->allowed, &out.options);
-  out.options.host_bytes = q->host.pinned_bytes;
-  out.options.placement = o->placement;
-  out.options.limit_ticks = o->limit_ticks;
-  out.options.level = o->level;
-  out.options.threads = o->threads;
-  out.options.stop = o->stop;
-  out.options.stop_context = o->stop_context;
-  return out;
-}
-
-static bool solve_row (call *c, const rank_rows *q, rank_row *row) {
-  ranks_question r = { &q->host, row->ranks };
-  ask one = ask_of (q);
-  ranks_answer *found = NEW (c->arena, 1, ranks_answer, &c->err);
-  if (!found || !ask_budget (&one, row->budget_bytes, &c->err))
-    return false;
-  if (ranks_solve_equal (q->trace, &r, &one, c->arena, found, &row->why)) {
-    row->found = found;
-    return true;
-  }
-  if (row->why.code == ERR_infeasible || row->why.code == ERR_limit)
-    return true;
-  c->err = row->why;
-  return false;
-}
-
-static bool solve_rows (call *c, rank_rows *q) {
+static bool solve_rows (call *c, grid *q) {
   int32_t n = q->n_ranks * q->n_budgets;
   for (int32_t i = 0; i < n; i++) {
     q->rows[i].ranks = q->ranks[i / q->n_budgets];
     q->rows[i].budget_bytes = q->budgets[i % q->n_budgets];
-    if (!solve_row (c, q, &q->rows[i]))
+    if (!rank_rows_solve (c, &q->all, &q->rows[i]))
       return false;
     offline_progress (c, i + 1, n, -1);
   }
@@ -141,16 +80,23 @@ static void put_row (json_writer *w, const rank_row *r) {
   json_close_object (w);
 }
 
-static bool print_json (call *c, const rank_rows *q) {
+static bool print_json (call *c, const grid *q) {
   json_writer w;
+  node_facts facts = rank_rows_facts (&q->all);
   json_begin (&w, 2);
   json_open_object (&w);
   json_put_key (&w, "allowed");
-  allowed_write (&w, &q->options.allowed);
-  json_add_text (&w, "assumed", q->assumed);
-  json_add_int (&w, "baseline_ns", trace_total_ns (q->trace));
-  json_add_text (&w, "device", q->card.name);
-  json_add_text (&w, "host", q->host.name);
+  allowed_write (&w, &q->all.options.allowed);
+  json_add_text (&w, "assumed", q->all.assumed);
+  json_add_int (&w, "baseline_ns", facts.baseline_ns);
+  json_add_int (&w, "card_bytes", facts.card_bytes);
+  json_add_int (&w, "cards", facts.cards);
+  json_add_text (&w, "device", facts.device);
+  json_add_text (&w, "host", facts.host);
+  json_add_int (&w, "host_bytes", facts.host_bytes);
+  json_add_int (&w, "needs_bytes", facts.needs_bytes);
+  json_add_int (&w, "pinnable_bytes", facts.pinnable_bytes);
+  json_add_int (&w, "reserved_bytes", facts.reserved_bytes);
   json_put_key (&w, "rows");
   json_open_array (&w);
   for (int32_t i = 0; i < q->n_ranks * q->n_budgets; i++)
@@ -167,7 +113,7 @@ static const column heads[] = {
 };
 enum { HEADS = sizeof heads / sizeof *heads };
 
-static bool add_row (columns *table, const rank_rows *q, const rank_row *r) {
+static bool add_row (columns *table, const grid *q, const rank_row *r) {
   char a[HEADS][UNITS_TEXT];
   const ranks_answer *x = r->found;
   snprintf (a[0], UNITS_TEXT, "%d", r->ranks);
@@ -175,7 +121,7 @@ static bool add_row (columns *table, const rank_rows *q, const rank_row *r) {
   if (!x)
     return columns_row (table, cells, r->why.text);
   int64_t step_ns = x->ways[x->best].step_ns;
-  snprintf (a[4], UNITS_TEXT, "%+.1f %%", offline_slower (step_ns, trace_total_ns (q->trace)));
+  snprintf (a[4], UNITS_TEXT, "%+.1f %%", offline_slower (step_ns, trace_total_ns (q->all.trace)));
   snprintf (a[7], UNITS_TEXT, "%.1f %%", offline_slower (step_ns, x->lower_bound_ns));
   cells[2] = units_time (a[2], x->ways[0].step_ns);
   cells[3] = units_time (a[3], step_ns);
@@ -187,8 +133,8 @@ static bool add_row (columns *table, const rank_rows *q, const rank_row *r) {
   return columns_row (table, cells, NULL);
 }
 
-static bool print_table (call *c, const rank_rows *q) {
-  if (!rewriting_print (stdout, c, &q->options.allowed))
+static bool print_table (call *c, const grid *q) {
+  if (!rewriting_print (stdout, c, &q->all.options.allowed))
     return false;
   columns *table = columns_new (c, heads, HEADS);
   for (int32_t i = 0; table && i < q->n_ranks * q->n_budgets; i++)
@@ -200,7 +146,7 @@ static bool print_table (call *c, const rank_rows *q) {
 }
 
 int whatif_ranks (call *c) {
-  rank_rows *q = NEW (c->arena, 1, rank_rows, &c->err);
+  grid *q = NEW (c->arena, 1, grid, &c->err);
   bool found = false;
   if (!q || !read_question (c, q) || !solve_rows (c, q) ||
       !(c->json ? print_json (c, q) : print_table (c, q)))

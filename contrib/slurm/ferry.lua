@@ -51,13 +51,14 @@ end
 
 -- Advice, or nil and why not. An advisor that did not answer is left alone for a while: of many
 -- submissions that meet a frozen one, the first alone waits.
-function ferry.advice (site, print, slowdown_ppm, card_bytes, limit_s)
-  local key = string.format ("%s@%.0f@%.0f", print, slowdown_ppm, card_bytes)
+-- With a host, for so many ranks on its cards, and their pinned memory is that of all.
+function ferry.advice (site, print, slowdown_ppm, card_bytes, limit_s, host, ranks)
+  local key = string.format ("%s@%.0f@%.0f@%s@%.0f", print, slowdown_ppm, card_bytes, host or "", ranks or 1)
   local now, known = os.time (), answers[key]
   if known and now < known.until_s then return known.advice, known.why end
   if now < silent_until then return nil, "the advisor does not answer" end
-  local path = string.format ("/v1/advice?fingerprint=%s&gpu_memory_bytes=%.0f&max_slowdown_ppm=%.0f",
-                              print, card_bytes, slowdown_ppm)
+  local of = host and string.format ("host=%s&ranks=%.0f", host, ranks) or string.format ("gpu_memory_bytes=%.0f", card_bytes)
+  local path = string.format ("/v1/advice?fingerprint=%s&%s&max_slowdown_ppm=%.0f", print, of, slowdown_ppm)
   local pipe = io.popen (command (site, limit_s, path))
   local text = pipe and pipe:read ("*a") or ""
   if pipe then pipe:close () end
@@ -170,7 +171,8 @@ function ferry.rewrite (site, asked, limit_s)
   local stays = why_not (site, asked, gres)
   if stays then return { say = stays ~= "" and stays or nil } end
   local card = card_of (site, gres.kind)
-  local advice, why = ferry.advice (site, print, slowdown_ppm or site.slowdown_ppm, card.bytes, limit_s)
+  local host = gres.count > 1 and (card.host or site.host) or nil
+  local advice, why = ferry.advice (site, print, slowdown_ppm or site.slowdown_ppm, card.bytes, limit_s, host, gres.count)
   if not advice then return { say = "ferry: " .. why .. "; the job keeps its card" } end
   local parts, most = parts_of (site, card, advice.card_bytes), most_of (site, card)
   if not advice.fits or parts > most then
@@ -179,9 +181,9 @@ function ferry.rewrite (site, asked, limit_s)
   end
   local change = shared (site, gres, place, list, parts)
   change.feature = site.cards and gres.kind and card.feature or nil
-  change.host_mib = math.ceil (advice.host_bytes / MIB) * gres.count
-  change.say = string.format ("ferry: %.0f of a card's %.0f %s, and %.0f MB of pinned host memory", parts, most,
-                              select (2, words_of (site)), change.host_mib)
+  change.host_mib = math.ceil (advice.host_bytes / MIB) * (host and 1 or gres.count)
+  change.say = string.format ("ferry: %.0f of a card's %.0f %s, and %.0f MB of pinned host memory%s", parts, most, select (2, words_of (site)),
+                              change.host_mib, host and string.format (" for %.0f ranks on %s", gres.count, host) or "")
   return change
 end
 

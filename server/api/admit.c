@@ -15,6 +15,8 @@
 
 #define SHARE "ferry.dev/share" /* hami, kai or dra; else memory is only noted */
 #define PINNED "ferry.dev/pinned-host-bytes"
+#define HOST "ferry.dev/host"   /* the pod's cards are of this host: one rank on each */
+#define RANKS "ferry.dev/ranks" /* else as many as fit */
 #define MIB ((int64_t)1 << 20)
 enum { MOST_NAME = 253, MOST_SETS = 16 }; /* each is looked up */
 
@@ -33,15 +35,44 @@ static const char *note_of (review *r, const json *meta, const char *key) {
   return request_text (r->q, &one);
 }
 
+/* Pinned memory is that of all ranks. */
+static bool find_on_host (review *r, const char *print, const char *host, const char *ranks,
+                          int64_t ppm, advice *out) {
+  node_question asked = { .slowdown_ppm = ppm };
+  node_advice found;
+  int64_t n = 0;
+  if (!name_is_plain (host) || (ranks && !text_to_int (ranks, HOST_MOST_CARDS, &n))) {
+    r->warning = "ferry: " HOST " or " RANKS " is not understood";
+    return false;
+  }
+  asked.ranks = (int32_t)n;
+  if (!advice_find_host (r->s, r->q, print, host, &asked, &found, &r->err))
+    return false;
+  const node_row *row = found.answer.row;
+  if (!row)
+    r->warning = found.known ? arena_format (r->q->arena, &r->err, "ferry: %s", found.answer.reason)
+                             : arena_format (r->q->arena, &r->err,
+                                             "ferry: nothing is known of %s on %s", print, host);
+  else
+    *out = (advice){ .known = true,
+                     .memory_bytes = row->budget_bytes,
+                     .reserved_bytes = found.facts.reserved_bytes,
+                     .host_bytes = row->pinned_bytes };
+  return row;
+}
+
 /* True: the object names a fingerprint whose figures are known. */
 static bool find (review *r, const json *meta, advice *out) {
   const char *print = note_of (r, meta, FINGERPRINT), *patience = note_of (r, meta, SLOWDOWN);
+  const char *host = note_of (r, meta, HOST);
   int64_t ppm = USUAL_SLOWDOWN_PPM;
   if (!print)
     return false;
   if (!advice_is_name (r->q, print) ||
       (patience && !text_to_int (patience, MOST_SLOWDOWN_PPM, &ppm)))
     r->warning = "ferry: " FINGERPRINT " or " SLOWDOWN " is not understood";
+  else if (host)
+    return find_on_host (r, print, host, note_of (r, meta, RANKS), ppm, out);
   else if (!advice_find (r->s, r->q, print, ppm, out, &r->err))
     return false;
   else if (!out->known)

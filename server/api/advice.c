@@ -114,28 +114,60 @@ bool advice_is_name (const request *q, const char *fingerprint) {
          name_is_plain (slash ? slash + 1 : fingerprint);
 }
 
+/* The newest answer of a kind, opened; NULL without an error: there is none. */
+static json_document *find_answer (service *s, request *q, const char *kind,
+                                   const char *fingerprint, const char *host, curve_row *c,
+                                   error *err) {
+  const char *owner = advice_sees_all (q) ? "" : q->owner, *slash = strchr (fingerprint, '/');
+  bool known = false;
+  bytes text = { 0 };
+  if (slash &&
+      !(owner = arena_string_n (q->arena, fingerprint, (size_t)(slash - fingerprint), err)))
+    return NULL;
+  curve_wanted wanted = { kind, slash ? slash + 1 : fingerprint, owner, host };
+  if (!store_find_curve (s->store, &wanted, q->arena, c, &known, err) || !known)
+    return NULL;
+  const char *path = result_of (s, c->outcome, q->arena, err);
+  json_document *d = path && file_read_raw (path, 1 << 22, &text, err)
+                         ? json_open (text.data, text.size, err)
+                         : NULL;
+  bytes_free (&text);
+  return d;
+}
+
 bool advice_find (service *s, request *q, const char *fingerprint, int64_t slowdown_ppm,
                   advice *out, error *err) {
   curve_row c;
-  arena *a = q->arena;
-  bytes text = { 0 };
-  const char *owner = advice_sees_all (q) ? "" : q->owner, *slash = strchr (fingerprint, '/');
-  if (slash && !(owner = arena_string_n (a, fingerprint, (size_t)(slash - fingerprint), err)))
-    return false;
-  fingerprint = slash ? slash + 1 : fingerprint;
   *out = (advice){ .slowdown_ppm = slowdown_ppm, .reserved_bytes = s->options.card_reserve_bytes };
-  if (!store_find_curve (s->store, fingerprint, owner, a, &c, &out->known, err) || !out->known)
+  json_document *d = find_answer (s, q, "curves", fingerprint, "", &c, err);
+  out->known = d;
+  if (!d)
     return err->code == ERR_none;
   out->job = c.job;
   out->trace = c.trace;
-  out->device = device_of (c.request, a);
-  const char *path = result_of (s, c.outcome, a, err);
-  json_document *d = NULL;
-  bool ok = path && file_read_raw (path, 1 << 22, &text, err) &&
-            (d = json_open (text.data, text.size, err));
-  json root = ok ? json_root (d) : (json){ 0 };
-  ok = ok && choose (&root, out, err);
+  out->device = device_of (c.request, q->arena);
+  json root = json_root (d);
+  bool ok = choose (&root, out, err);
   json_close (d);
-  bytes_free (&text);
+  return ok;
+}
+
+bool advice_find_host (service *s, request *q, const char *fingerprint, const char *host,
+                       const node_question *asked, node_advice *out, error *err) {
+  curve_row c;
+  node_row *rows;
+  int32_t n;
+  *out = (node_advice){ 0 };
+  json_document *d = find_answer (s, q, "what-if", fingerprint, host, &c, err);
+  out->known = d;
+  if (!d)
+    return err->code == ERR_none;
+  out->job = c.job;
+  out->trace = c.trace;
+  json root = json_root (d);
+  bool ok = node_read (&root, q->arena, &out->facts, &rows, &n, err);
+  json_close (d);
+  if (ok)
+    node_choose (&out->facts, asked, rows, n, &out->answer);
   return ok;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How much memory a known job needs: read from curves that are done, never solved for. */
+/* How much memory a known job needs: read from answers that are there, never solved for. */
 #ifndef FERRY_SERVER_API_ADVICE_H
 #define FERRY_SERVER_API_ADVICE_H
 
 #include "server/service/service.h"
+#include "solver/fleet/node.h"
 
 enum { USUAL_SLOWDOWN_PPM = 50000, MOST_SLOWDOWN_PPM = 100000000 };
 
@@ -29,6 +30,15 @@ bool advice_is_name (const request *q, const char *fingerprint);
 /* For any card.  slowdown_ppm: the most beside a step without a budget. */
 bool advice_find (service *s, request *q, const char *fingerprint, int64_t slowdown_ppm,
                   advice *out, error *err) MUST_CHECK;
+/* Advice for ranks on the cards of a host, from the newest what-if of both. */
+typedef struct node_advice {
+  bool known;
+  const char *job, *trace;
+  node_facts facts;
+  node_answer answer;
+} node_advice;
+bool advice_find_host (service *s, request *q, const char *fingerprint, const char *host,
+                       const node_question *asked, node_advice *out, error *err) MUST_CHECK;
 /* Bytes of a card that it needs; 0: no point is fast enough. */
 static inline int64_t advice_card_bytes (const advice *a) {
   return a->memory_bytes ? a->memory_bytes + a->reserved_bytes : 0;

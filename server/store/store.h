@@ -151,12 +151,18 @@ bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out,
 enum { STORE_EVENTS = 1000 };
 bool store_events (store *s, const char *id, int64_t after, arena *a, event_row **out, int *count,
                    error *err) MUST_CHECK;
-/* The newest curve that the owner may see, of a trace that they call so; "": that anybody does. */
+/* An answer of a kind, of a trace that its owner calls so. */
+typedef struct curve_wanted {
+  const char *kind, *fingerprint;
+  const char *owner; /* "": anybody */
+  const char *host;  /* that its request names, or "" */
+} curve_wanted;
 typedef struct curve_row {
   const char *job, *trace, *outcome, *request;
 } curve_row;
-bool store_find_curve (store *s, const char *fingerprint, const char *owner, arena *a,
-                       curve_row *out, bool *found, error *err) MUST_CHECK;
+/* The newest. */
+bool store_find_curve (store *s, const curve_wanted *w, arena *a, curve_row *out, bool *found,
+                       error *err) MUST_CHECK;
 /* How many are begun before it, if owners take turns. */
 bool store_position (store *s, const job_row *job, int64_t *out, error *err) MUST_CHECK;
 /* Jobs of leases that ran out are queued again, or failed after `most_tries`. */

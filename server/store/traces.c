@@ -125,18 +125,19 @@ bool store_list_traces (store *s, const store_page *page, arena *a, trace_row **
   return true;
 }
 
-bool store_find_curve (store *s, const char *fingerprint, const char *owner, arena *a,
-                       curve_row *out, bool *found, error *err) {
+bool store_find_curve (store *s, const curve_wanted *w, arena *a, curve_row *out, bool *found,
+                       error *err) {
   sql_rows rows;
   if (!STORE_READ (
           s,
           "select j.id, t.id, j.outcome, j.request from trace t, job j"
-          " where t.id in (" NAMED ") and j.kind = 'curves' and j.state = 'done'"
+          " where t.id in (" NAMED ") and j.kind = $3 and j.state = 'done'"
           " and j.request like '%\"trace\":\"' || t.id || '\"%'"
           " and ($2 = '' or (exists (select 1 from owner o where o.object = t.id and o.owner = $2)"
           " and exists (select 1 from owner p where p.object = j.id and p.owner = $2)))"
+          " and ($4 = '' or j.request like '%\"host\":\"' || $4 || '\"%')"
           " order by j.finished_ms desc, j.id limit 1",
-          a, &rows, err, fingerprint, owner))
+          a, &rows, err, w->fingerprint, w->owner, w->kind, w->host))
     return false;
   *found = rows.rows > 0;
   if (*found)

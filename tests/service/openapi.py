@@ -54,7 +54,7 @@ SAYS = {
   "api_page": "the page", "api_health": "the process is alive", "api_metrics": "metrics, in Prometheus' text form",
   "api_openapi": "this description", "api_ready": "the store answers, and the service is not stopping",
   "api_k8s_filter": "nodes on which the pod fits, for a Kubernetes scheduler",
-  "api_k8s_prioritize": "the node with the least that suffices scores highest", "api_k8s_mutate": "an AdmissionReview: the figures of a fingerprint for pods, their templates and claims; bindings and ends of pods", "api_advice": "memory for a known profile, from its newest curve",
+  "api_k8s_prioritize": "the node with the least that suffices scores highest", "api_k8s_mutate": "an AdmissionReview: the figures of a fingerprint for pods, their templates and claims; bindings and ends of pods", "api_advice": "memory for a known profile, from its newest curve; with a host, how many ranks fit it, from its newest what-if there",
   "api_version": "which ferry this is", "api_devices": "names that device may have in a request", "api_traces": "the caller's traces", "api_upload": "a trace, or a profile that ferry import reads",
   "api_trace": "what is known of a trace", "api_trace_drop": "the caller's claim on it goes", "api_trace_content": "the trace itself",
   "api_uploaded": "the trace of bytes that were sent before, by their SHA-256", "api_jobs": "the caller's jobs", "api_submit": "a job: the same request is the same job",
@@ -93,7 +93,7 @@ def operation (method, path, role, body, query, function, kind):
   out["security"] = [] if role == "none" else [{"token": []}, {}]
   out["parameters"] = [{"name": n, "in": "path", "required": True, "schema": NAME if n in ("name", "token") else DIGEST} for n in names]
   out["parameters"] += [{"name": n, "in": "query", "required": function == "api_advice" and n == "fingerprint",
-                         "schema": NAME if n == "fingerprint" else {"type": "string"} if n in ("after", "timeout", "name") else integer ("0", "100000000" if n == "max_slowdown_ppm" else "MOST_INT")} for n in query if n != "format"]
+                         "schema": NAME if n in ("fingerprint", "host") else {"type": "string"} if n in ("after", "timeout", "name") else integer ("0", "100000000" if n == "max_slowdown_ppm" else "MOST_INT")} for n in query if n != "format"]
   if function in ("api_submit", "api_job"):
     out["parameters"].append ({"name": "Prefer", "in": "header", "required": False, "schema": {"type": "string"},
                                "description": "wait=N: the reply comes when the job has ended, after N seconds at most (30)"})
@@ -139,6 +139,8 @@ POINT = {
   "d2h_bytes": said (COUNT, "copied out in a step"), "h2d_bytes": said (COUNT, "copied in"), "step_ns": COUNT,
   "slowdown": said (REAL, "of that plan: 0.05 is 5 % more than with everything on the device"),
   "slowdown_bound": said (REAL, "no plan in this memory has less")}
+HOST_POINT = {n: POINT[n] for n in ("memory_bytes", "memory_mib", "card_bytes", "step_ns")}
+HOST_POINT.update ({"pinned_host_bytes": said (COUNT, "by all ranks"), "slowdown": said (REAL, "of all ranks together, simulated"), "slowdown_bound": said (REAL, "no plans of these ranks in this memory have less")})
 TRACE = an_object ({
   "trace": DIGEST, "fingerprint": said (NAME, "the newest name that its owner gave to it, or its id"),
   "info": an_object ({
@@ -150,11 +152,15 @@ REPLIES = {
     "hosts": said ({"type": "array", "items": {"type": "object"}}, "whose names host may be, as files of docs/hosts.md")}, optional=("files", "hosts")), "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,
   "traces": an_object ({"traces": {"type": "array", "items": {"$ref": "#/components/schemas/trace"}}}, says="the header Link has the next page"),
   "jobs": an_object ({"jobs": {"type": "array", "items": {"$ref": "#/components/schemas/job"}}}, says="the header Link has the next page"),
-  "advice": an_object ({
+  "advice": {"anyOf": [an_object ({
     "fits": said (BOOL, "on gpu_memory_bytes, or, without it, on some card"), "reason": said ({"type": ["string", "null"]}, "why it does not fit"), **POINT,
     "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "fingerprint": NAME, "trace": DIGEST, "curve": said (DIGEST, "the job in /v1/curves that this was read from"),
     "device": said ({"type": ["string", "null"]}, "whose link the times are for, as the curve was asked for; null: that of the trace"),
-    "assumptions": {"type": "array", "items": TEXT}}, POINT, "without memory and times where no budget of the curve is fast enough"),
+    "assumptions": {"type": "array", "items": TEXT}}, POINT, "without memory and times where no budget of the curve is fast enough"), an_object ({
+    "fits": said (BOOL, "the ranks that were asked for, or, without a number, any"), "reason": said ({"type": ["string", "null"]}, "why not"), "host": NAME, "cards": said (COUNT, "of the host"), "ranks": said (COUNT, "the most that fit"),
+    "baseline_ns": said (COUNT, "of a rank with everything on its card"), "needs_bytes": said (COUNT, "the memory of that"), "host_bytes": said (COUNT, "memory of the host"), "pinnable_bytes": said (COUNT, "how much of it may be pinned"),
+    "rank_host_bytes": said (COUNT, "as asked"), "reserved_bytes": COUNT, "fingerprint": NAME, "trace": DIGEST, "curve": said (DIGEST, "the job in /v1/what-if that this was read from"), "device": TEXT, "assumptions": {"type": "array", "items": TEXT},
+    **HOST_POINT}, HOST_POINT, "with a host: without memory and times where no ranks fit")]},
   "k8s-filter": an_object ({
     "Error": TEXT, "FailedNodes": said ({"type": "object", "additionalProperties": TEXT}, "by name, why the pod does not fit there"), "FailedAndUnresolvableNodes": {"type": "object"},
     "NodeNames": {"type": ["array", "null"], "items": TEXT}, "Nodes": {"type": ["object", "null"]}}),
