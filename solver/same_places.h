@@ -2,7 +2,8 @@
 /* Plans in which every stay of a part has the same granules.  Such places waste some: between two
    stays of a part its granules serve only what fits there.  So plans that count on all the budget
    are often refused or wait; those that count on a little less of it, and are placed in all of it,
-   are tried beside them. */
+   are tried beside them.  An arena's plans instead count on all of it and hold less at any moment:
+   here that was slower by 2 and 3 % in two of twelve questions, and faster by 1 and 2 % in two. */
 #ifndef FERRY_SOLVER_SAME_PLACES_H
 #define FERRY_SOLVER_SAME_PLACES_H
 
