@@ -5,7 +5,7 @@
 
 #include "executor/shim/period.h"
 
-enum { CUTS_TRIED = 16, USED_AGAIN = 3 }; /* so many times the bytes more */
+enum { CUTS_TRIED = 16, USED_AGAIN = 3 }; /* times the bytes */
 
 crossing life_crossing (const life *l, int64_t first, int64_t end) {
   bool before = life_at (l, first), behind = life_at (l, end);

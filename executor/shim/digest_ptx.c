@@ -15,7 +15,7 @@
   "  xor.b64 %x, %x, %t;\n"                    \
   "  add.u64 %sum, %sum, %x;\n"
 
-/* Adds the sum of the thread so many lanes further on. */
+/* Adds the sum of the thread that is `lanes` further on. */
 #define FROM_LANE(lanes)                                        \
   "  cvt.u32.u64 %lo, %sum;\n"                                  \
   "  shr.u64 %t, %sum, 32;\n"                                   \

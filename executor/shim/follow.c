@@ -159,7 +159,7 @@ static bool is_absent (const shim *s, const step_span *a) {
   return t == NULL || (!t->live && !t->kept && a->what < ACTION_DROP);
 }
 
-static bool does (shim *s, moment when) {
+static bool issue_due (shim *s, moment when) {
   follow *f = s->follow;
   const step *p = f->plan;
   for (; f->action < p->n_actions && p->actions[f->action].beat <= f->due; f->action++) {
@@ -316,7 +316,7 @@ static void end_step (shim *s) {
 /* Before a beat; what was freed since the last one is gone. */
 static bool may_begin (shim *s, moment when) {
   follow *f = s->follow;
-  if (!does (s, when)) {
+  if (!issue_due (s, when)) {
     leave (s, "a copy could not be made", NULL);
     return false;
   }
@@ -349,7 +349,7 @@ static bool settle_carried (shim *s, const op *o) {
 static void advance (shim *s) {
   follow *f = s->follow;
   f->due = f->at;
-  if (!does (s, BEHIND))
+  if (!issue_due (s, BEHIND))
     leave (s, "a copy could not be made", NULL);
   else if (++f->at == f->plan->n_beats)
     end_step (s);
@@ -364,7 +364,7 @@ int32_t follow_allocate (shim *s, int64_t bytes) {
   try_to_enter (s, (uint64_t)bytes * 0x9e3779b97f4a7c15u + 1, bytes);
   if (!f->on || !may_begin (s, BEFORE_ALLOCATION))
     return NONE;
-  if (f->at == 0 && !does (s, BEFORE_ALLOCATION)) {
+  if (f->at == 0 && !issue_due (s, BEFORE_ALLOCATION)) {
     leave (s, "a copy could not be made", NULL);
     return NONE;
   }
@@ -453,7 +453,7 @@ void follow_before (shim *s, op *o) {
   if (!f->on || f->fresh)
     share_look (s);
   try_to_enter (s, o->token, -1);
-  if (f->on && may_begin (s, BEFORE_OP) && f->at == 0 && !does (s, BEFORE_OP))
+  if (f->on && may_begin (s, BEFORE_OP) && f->at == 0 && !issue_due (s, BEFORE_OP))
     leave (s, "a copy could not be made", o);
   if (f->on && !is_expected (s, o))
     leave (s, "it is another op, or uses other tensors", o);

@@ -38,10 +38,10 @@ struct follow {
   int32_t told;        /* steps, since there was another room */
   int64_t asked_room;  /* the room when one was told last */
   int32_t failures;    /* answers in a row without a plan */
-  int64_t next_ask;    /* no step is told before so many beats */
+  int64_t next_ask;    /* no step is told before this beat */
   bool wraps;          /* the repetition has no moment at which a step could begin */
   mark mark[MARKS];    /* the newest */
-  int64_t marks, read; /* so many were made; up to there times are read: the host may be ahead */
+  int64_t marks, read; /* marks made; those whose times are read: the host may be ahead */
   bool counts;         /* the step at hand began at the last mark */
   bool names_writer;   /* the step at hand has digests, for a tensor that was not only read */
   bool named;          /* that was tried once */

@@ -10,7 +10,7 @@
 void learn_ready (shim *s);         /* before room is made for an op: that may take a granule */
 void learn_before (shim *s, op *o); /* its tensors are here, and its call comes next */
 void learn_after (shim *s, const op *o);
-/* So many ops more are learned, now; false: none can be. */
+/* `ops` more are learned from now on; false: none can be. */
 bool learn_again (shim *s, int64_t ops);
 /* All that was learned goes into the record; the host waits for the device. */
 void learn_settle (shim *s);

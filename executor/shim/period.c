@@ -11,7 +11,7 @@ enum { FAR_LAST_BITS = 14, FAR_PAUSE = 16, FAR_IDLE = 8192 };
 static const int64_t far_context[BEATS_SCALES] = { 64, 512, 4096 };
 static const uint64_t mixer = 0x9e3779b97f4a7c15u;
 
-/* A beat has it in the hash of so many, once as many have come behind it. */
+/* The factor of a beat in the hash once `context` beats have come behind it. */
 static uint64_t weight_of (int64_t context) {
   uint64_t weight = mixer;
   for (int64_t n = 0; n < context; n++)

@@ -33,7 +33,7 @@ typedef enum crossing { CROSSING_NONE, CROSSING_IN, CROSSING_OUT, CROSSING_STAYS
 /* An allocation's life, in beats. */
 typedef struct life {
   int64_t number, bytes;
-  int64_t born, freed; /* freed: so many beats had been; -1: not yet */
+  int64_t born, freed; /* numbers of beats; freed: -1: not yet */
   bool pinned;
   uint8_t crossing; /* in a record of one step */
 } life;
@@ -68,7 +68,7 @@ typedef struct beats {
   int64_t all; /* of a record that was gone back in: its beats; else 0 */
 } beats;
 
-/* Room for so many of each. false: no memory. */
+/* Room for these numbers of each. false: no memory. */
 bool beats_new (beats *b, int64_t capacity, int64_t refs, int64_t lives);
 void beats_free (beats *b);
 

@@ -21,7 +21,7 @@ void plans_drop (shim *s, plans *all, const step *p);
 /* One whose step may begin with such a beat: bytes of an allocation, or -1 and the op's token. Of
    several the one that was followed last and not left since. NULL: none. */
 step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes);
-/* A kept one has so many beats. */
+/* True if a kept plan has that number of beats. */
 bool plans_have (const plans *all, int64_t beats);
 /* Exactly the tensors that outlast the step are there, and those that it frees of the one before.
  */

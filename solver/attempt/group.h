@@ -9,11 +9,11 @@
 #include "solver/tuning/tuning.h"
 
 typedef struct group_rule {
-  int64_t least_bytes; /* of a member: what is less fits the pool better */
-  int64_t most_bytes;  /* of a group; its members are below half of that */
+  int64_t least_bytes;      /* of a member: what is less fits the pool better */
+  int64_t most_bytes;       /* of a group; its members are below half of that */
   int64_t persistent_bytes; /* of one of persistent tensors, with shares */
-  int32_t keep;        /* a member loses at most one in so many of its rest, and of a short life */
-  int32_t keep_life; /* with shares: of what stays none lives longer by more than one in so many */
+  int32_t keep;             /* a member loses at most 1/keep of its rest, and of a short life */
+  int32_t keep_life; /* with shares: of what stays none lives longer by more than 1/keep_life */
   int32_t fill_ppm;  /* groups that fill less of their granules are none; their members go alone */
   bool persistent;   /* persistent tensors too, among themselves */
   /* The program's answer: the gaps of single tensors and how much of each leaves; both NULL:

@@ -39,7 +39,7 @@ static parts_rule parts_of (layout_kind kind, const tuning *by) {
   };
 }
 
-/* Groups of so much lose one in group_latencies to the link's latency, and little to granules. */
+/* Groups of this size lose one in group_latencies to the link's latency, and little to granules. */
 static int64_t group_bytes (const layout_request *q, double latency_bytes, int64_t times) {
   const tuning *by = q->tuning;
   double bytes = latency_bytes * (double)tuned (by, TUNE_group_latencies);

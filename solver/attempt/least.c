@@ -41,7 +41,7 @@ static void make_jobs (counting *c, int32_t i) {
   c->both[i] = (job){ g->after, all, m->out_ns + m->in_ns };
 }
 
-/* The time of the jobs that lie in so many ops behind `from`; or that of the longest of them. */
+/* The time of the jobs that lie in `length` ops behind `from`; or that of the longest of them. */
 static int64_t work_in (const counting *c, const job *jobs, int32_t from, int32_t length,
                         bool one) {
   int64_t ns = 0;

@@ -112,7 +112,7 @@ static bool take_out (narrowing *n, int32_t from, int32_t to, bool *taken) {
   return true;
 }
 
-/* So many of its items take enough time, about, to be worth a look. */
+/* True if those of its items together take enough time to be worth a look. */
 static bool pays (const narrowing *n, int32_t items) {
   int64_t over_ns = n->now->value.compute_ns - n->compute_ns, all = n->items->count (&n->now->v);
   int64_t least_ns =

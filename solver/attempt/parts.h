@@ -11,9 +11,9 @@ enum { MOST_SECTIONS = 32 }; /* if nothing else is known */
 
 typedef struct parts_rule {
   int32_t most;   /* of a unit */
-  int32_t splits; /* so many units, of which most goes in part, in small ones: the sum comes out */
+  int32_t splits; /* units of which most goes in part, in small parts: the sum comes out */
   /* The fewer bytes leave after a unit or come back before it, about the fullest op of its gap, the
-     smaller are its parts; the largest take so many latencies. 0: all are of one size. */
+     smaller are its parts; the largest take this many latencies. 0: all are of one size. */
   int32_t far_latencies;
   int64_t least_bytes;  /* of a part; 0: a granule */
   const tuning *tuning; /* NULL: as shipped */

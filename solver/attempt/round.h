@@ -25,7 +25,7 @@ extern const char *const round_names[ROUND_STARTS + 1]; /* NULL at the end */
 typedef struct rounding {
   const gaps *gaps;
   const int32_t *of;  /* per unit */
-  int32_t *parts;     /* per gap: the last so many parts are away */
+  int32_t *parts;     /* per gap: its last parts that are away */
   int64_t most_bytes; /* resident at the worst op, without the pool */
 } rounding;
 

@@ -341,7 +341,7 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
   return true;
 }
 
-/* So much less room as places took too much: moves of which the step holds no more than it may at
+/* Less room, by what places took too much: moves of which the step holds no more than it may at
    any moment need not have places, since these are the same in each step. */
 static int64_t less_room (const search *s, const layout *l, int64_t room_ppm) {
   int64_t room = l->step.gaps.room_bytes;

@@ -14,7 +14,7 @@ typedef struct candidate {
   const layout *layout;
   int32_t *of;         /* per unit: its parts, the layout's unless the search chose others */
   int32_t *parts;      /* per gap */
-  int32_t *heads;      /* per gap: its first so many parts leave, not its last */
+  int32_t *heads;      /* per gap: the first of its parts, which leave in place of the last */
   int32_t *turn;       /* per gap: of copies that may run at once, those with less go first */
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
   const wish *wishes;  /* these, whatever the gaps say; or NULL */
@@ -23,7 +23,7 @@ typedef struct candidate {
   bool by_release;     /* as schedule's */
   bool heads_first;    /* of the parts that a gap moves; else the last part first */
   int64_t step_ns;     /* INT64_MAX: no plan */
-  int64_t short_bytes; /* its places took so much beyond the budget at first */
+  int64_t short_bytes; /* that its places took beyond the budget at first */
   const char *found_by;
 } candidate;
 
@@ -48,7 +48,8 @@ typedef struct search {
   int64_t most_ns;     /* trials that take longer are of no use; 0: all are */
   int64_t until_ticks; /* the strategy that runs tries nothing new behind them */
   candidate best, trial;
-  candidate *good; /* the best of the steps of few ops, in order, that differ in what moves; or NULL */
+  candidate
+      *good; /* the best of the steps of few ops, in order, that differ in what moves; or NULL */
   int32_t n_good, good_room;
   uint64_t *seen; /* hashes of what was tried, or 0 */
   int64_t n_seen, seen_room;

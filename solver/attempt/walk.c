@@ -32,7 +32,7 @@ typedef struct improving {
   change parts;  /* of the trial; settled: of `now` */
   int64_t from_ticks;
   int32_t accepted; /* since the last look */
-  int32_t kicks;    /* so many trials are accepted whatever they cost */
+  int32_t kicks;    /* trials that are accepted whatever they cost */
 } improving;
 
 /* ---- suspects ---- */

@@ -19,7 +19,7 @@ typedef struct bound_options {
   bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
-  int64_t dear_ticks; /* if the last bound program took so much, shares are read off it; 0: off a
+  int64_t dear_ticks; /* if the last bound program took these, shares are read off it; 0: off a
                          second one, with a price on every byte */
   int64_t beat_ns;    /* a bound as high is high enough, and its shares are of no use; or 0 */
   bool bound_only;    /* no shares */

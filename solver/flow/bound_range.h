@@ -15,7 +15,7 @@ typedef struct bound_range_stats {
 } bound_range_stats;
 
 /* For budgets of which none is below the first of these that has any plan; they rise. Programs are
-   solved until at each of them chord and tangents differ by no more than so much of the step. The
+   solved until at each of them chord and tangents differ by no more than apart_ppm of the step. The
    answer lives in `a`. any_units must be set in the options, and no proof is kept. */
 bool bound_range_new (const trace *t, const bound_options *o, const int64_t *budgets, int32_t count,
                       int64_t apart_ppm, arena *a, bound_range **out, error *err) MUST_CHECK;

@@ -204,7 +204,7 @@ static inline bool flow_serves (const flow_chain *c, int32_t i) {
   return c->circle || i + 1 < c->count;
 }
 
-/* Grains that must be away in this slot with so much room; 0 for a run. */
+/* Grains that must be away in this slot with that room; 0 for a run. */
 int64_t flow_need_of (const flow *f, int32_t slot, int64_t room_bytes);
 
 /* Which gaps can be dropped and what they need: flow_chains asks before it merges. */

@@ -19,7 +19,7 @@
 #include "solver/flow/interior.h"
 
 enum { OUT_MS = 100 };
-/* So much of each method's work makes a tick. */
+/* The work of each method that makes a tick. */
 enum {
   PIVOT_ROWS_PER_TICK = 100,
   PAIRS_PER_TICK = 425,

@@ -30,7 +30,7 @@ typedef struct method {
   double *dx, *dy, *dz, *dw, *old_dx, *old_dy, *old_dz, *old_dw;
   double *d; /* how far it moves for a price */
   double *rows_lack, *prices_lack, *pull;
-  double *toward_low, *toward_high; /* a distance times its price is to gain so much */
+  double *toward_low, *toward_high; /* the gain that a distance times its price aims at */
   double *best_x, *best_y;
   double best; /* how far that is from an answer, in tolerances */
   double b_size, c_size;
@@ -221,7 +221,7 @@ static void find_lengths (const method *m, double *along, double *along_price) {
   *along_price = less_of (1, far_price * BOLDNESS);
 }
 
-/* A product along the step lacks so much to be near its aim. */
+/* The lack of a product along the step, beside its aim. */
 static double lacking (double product, double aim) {
   double low = 0.1 * aim, high = 10 * aim;
   return product < low ? low - product : product > high ? fmax (high - product, -high) : 0;

@@ -11,7 +11,7 @@
 #include "solver/policy/dtr_costs.h"
 #include "solver/policy/remake.h"
 
-/* So many times the step may run again before it is given up; and as often the step is run once
+/* The times that the step may run again before it is given up; and as often the step is run once
    more with what could not be made again kept. */
 enum { MOST_AGAIN = 8, MOST_RUNS = 6 };
 

@@ -16,7 +16,7 @@ typedef struct climbing {
   int32_t *alike;       /* drops, those that are alike together, in order of ops */
   int32_t *place;       /* of each drop in alike */
   int32_t *first, *end; /* per place: the stretch that it belongs to */
-  int32_t edge;         /* in f->order: so many are worth a look */
+  int32_t edge;         /* in f->order: the number worth a look */
   bool passes;          /* some in the set do: that way to drop is tried too */
 } climbing;
 

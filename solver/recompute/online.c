@@ -40,7 +40,7 @@ static bool read_set (finding *f, const dtr_answer *answer, error *err) {
   return true;
 }
 
-/* Counted in bytes it may not fit yet; then once more with so much less. */
+/* Counted in bytes it may not fit yet; then once more with as much less. */
 static bool run_for (finding *f, dtr_cost cost, dtr_weight weight, int64_t budget_bytes,
                      error *err) {
   int64_t rounds = find_number (f, TUNE_online_rounds);
