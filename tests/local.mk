@@ -33,6 +33,8 @@ libtesting_a_SOURCES = \
   tests/emu_calls.h \
   tests/emu_case.c \
   tests/emu_case.h \
+  tests/every_beside.c \
+  tests/every_beside.h \
   tests/every_case.c \
   tests/every_case.h \
   tests/every_entry.c \
@@ -140,6 +142,7 @@ check_PROGRAMS = \
   tests/test_emu_race \
   tests/test_error \
   tests/test_every \
+  tests/test_every_beside \
   tests/test_file \
   tests/test_files \
   tests/test_flow \
