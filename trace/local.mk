@@ -81,6 +81,7 @@ libcore_a_SOURCES += \
   trace/import/import.h \
   trace/import/kineto/beside.c \
   trace/import/kineto/choose.c \
+  trace/import/kineto/collectives.c \
   trace/import/kineto/kineto.c \
   trace/import/kineto/kineto.h \
   trace/import/kineto/nest.c \

@@ -344,7 +344,8 @@ static bool make_trace (joiner *j, trace **out) {
       return false;
     int32_t index = build_op (b, op_name, kineto_phase (&j->k, r->owner), r->ns);
     build_op_at (b, index)->gap_ns = r->gap_ns;
-    kineto_put_stream (&j->it, i, build_op_at (b, index), b);
+    if (!kineto_put_stream (job, &j->k, &j->it, i, build_op_at (b, index), b))
+      return false;
     et_put_uses (&p.uses, &at, i, tensor_of, b);
   }
   const char *doubt = kineto_lacks_launches (job, &j->k, j->it.device);

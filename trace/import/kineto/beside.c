@@ -212,10 +212,12 @@ bool kineto_list_streams (import_job *job, kineto_iteration *it) {
   return true;
 }
 
-void kineto_put_stream (const kineto_iteration *it, int32_t run, op *o, trace_builder *b) {
+bool kineto_put_stream (import_job *job, const kineto *k, const kineto_iteration *it, int32_t run,
+                        op *o, trace_builder *b) {
   if (!it->all)
-    return;
+    return true;
   o->stream = it->runs[run].stream;
   for (int32_t i = it->after_first[run]; i < it->after_first[run + 1]; i++)
     build_after (b, it->after[i]);
+  return kineto_put_collective (job, k, &it->runs[run], o);
 }

@@ -45,6 +45,18 @@ typedef struct kineto_gpu {
   uint8_t kind;
 } kineto_gpu;
 
+/* A collective's arguments, as far as its event has them. */
+typedef struct kineto_call {
+  slice name, type, group, ranks;
+  int64_t in, out; /* elements */
+} kineto_call;
+
+typedef struct kineto_comm {
+  int32_t gpu, group; /* its kernel; a name, or NONE */
+  collective_kind kind;
+  int64_t bytes; /* 0: not known */
+} kineto_comm;
+
 typedef struct kineto_memory {
   int64_t at_ns, address, bytes; /* bytes < 0: a free */
   int64_t total, reserved;       /* -1: not given */
@@ -71,6 +83,7 @@ typedef struct kineto {
   kineto_op *ops;
   kineto_launch *launches;
   kineto_gpu *gpu;
+  kineto_comm *comms;    /* in the order of their kernels */
   kineto_memory *memory; /* of devices; sorted by time, ties in order of the file */
   kineto_step *steps;    /* ProfilerStep#, sorted by time */
   int64_t *inputs;       /* of all ops */
@@ -78,7 +91,7 @@ typedef struct kineto {
   kineto_card cards[MOST_CARDS];
   int32_t n_cards;
   int64_t rank; /* of distributedInfo; -1: not given */
-  int32_t n_ops, n_launches, n_gpu, n_memory, n_steps;
+  int32_t n_ops, n_launches, n_gpu, n_comms, n_memory, n_steps;
   int32_t n_annotations; /* of n_ops, without ProfilerStep# */
   int64_t n_events, cpu_memory_events;
   int64_t unfinished;      /* calls without an end */
@@ -109,6 +122,10 @@ bool kineto_keep_shapes (import_job *job, kineto *k, int64_t *room, const kineto
 bool kineto_read_cards (stream *s, kineto *k) MUST_CHECK;
 bool kineto_read_rank (stream *s, kineto *k) MUST_CHECK;
 
+/* The arguments are of the kernel that was added last, if it is a collective. */
+bool kineto_keep_call (import_job *job, kineto *k, int64_t *room,
+                       const kineto_call *call) MUST_CHECK;
+
 bool kineto_read (import_job *job, const import_text *file, kineto *out) MUST_CHECK;
 /* Launches and owners of GPU events, what is around memory events, parents and marks of ops.  Ids
    are not trusted: an op owns what was launched, on its thread, during its closed interval. */
@@ -124,6 +141,7 @@ typedef struct kineto_run {
   int32_t name;
   int32_t thread; /* of the first launch, or NONE */
   int32_t part;   /* which run of its owner this is, from 0 */
+  int32_t gpu;    /* its first kernel */
   /* With several streams: */
   int64_t begin_ns, end_ns; /* as its kernels were seen, whatever else ran on its stream */
   int32_t stream, place;    /* its number, 0 is compute; its place among all runs as found */
@@ -184,8 +202,11 @@ bool kineto_number_streams (import_job *job, const kineto *k, kineto_iteration *
 int32_t kineto_stream_number (const kineto_iteration *it, int64_t stream);
 /* The runs of all streams as one list, in order of their starts, with waits and gaps. */
 bool kineto_list_streams (import_job *job, kineto_iteration *it) MUST_CHECK;
-/* The stream and the waits of a run, for the op that was begun last. */
-void kineto_put_stream (const kineto_iteration *it, int32_t run, op *o, trace_builder *b);
+/* The stream and the waits of a run, for the op that was begun last, and what collective it is. */
+bool kineto_put_stream (import_job *job, const kineto *k, const kineto_iteration *it, int32_t run,
+                        op *o, trace_builder *b) MUST_CHECK;
+bool kineto_put_collective (import_job *job, const kineto *k, const kineto_run *run,
+                            op *o) MUST_CHECK;
 
 /* Which iteration, device and stream; the report gets what was chosen. */
 bool kineto_choose (import_job *job, const kineto *k, kineto_iteration *out) MUST_CHECK;

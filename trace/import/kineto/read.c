@@ -15,6 +15,7 @@ typedef struct event {
   int64_t external_id, record_id, sequence, forward_thread, correlation, stream, device, bytes;
   int64_t device_type, device_id, address, total, reserved;
   bool has_address;
+  kineto_call call;
   kineto_shapes *shapes; /* of the reader: too large to clear for each event */
 } event;
 
@@ -22,7 +23,7 @@ typedef struct reader {
   import_job *job;
   kineto *k;
   stream s;
-  int64_t op_room, launch_room, gpu_room, memory_room, step_room, input_room;
+  int64_t op_room, launch_room, gpu_room, memory_room, step_room, input_room, comm_room;
   kineto_shapes shapes; /* of the event being read */
 } reader;
 
@@ -38,6 +39,20 @@ static bool number_if_any (stream *s, int64_t *out) {
   if (slice_decimal (text, 0, &value))
     *out = value;
   return true;
+}
+
+static bool text_if_any (stream *s, slice *out) {
+  stream_kind kind = stream_peek (s);
+  return kind == STREAM_OBJECT || kind == STREAM_ARRAY ? stream_skip (s) : stream_scalar (s, out);
+}
+
+/* The place of a collective's argument of that name; NULL: it is none. */
+static slice *call_text (kineto_call *c, slice key) {
+  return slice_is (key, "Collective name")       ? &c->name
+         : slice_is (key, "dtype")               ? &c->type
+         : slice_is (key, "Process Group Name")  ? &c->group
+         : slice_is (key, "Process Group Ranks") ? &c->ranks
+                                                 : NULL;
 }
 
 static bool read_args (stream *s, event *e) {
@@ -60,6 +75,8 @@ static bool read_args (stream *s, event *e) {
     { "Device Id", offsetof (event, device_id), sizeof "Device Id" - 1 },
     { "Total Allocated", offsetof (event, total), sizeof "Total Allocated" - 1 },
     { "Total Reserved", offsetof (event, reserved), sizeof "Total Reserved" - 1 },
+    { "In msg nelems", offsetof (event, call.in), sizeof "In msg nelems" - 1 },
+    { "Out msg nelems", offsetof (event, call.out), sizeof "Out msg nelems" - 1 },
   };
   enum { FIELDS = sizeof fields / sizeof fields[0] };
   if (stream_peek (s) != STREAM_OBJECT)
@@ -80,6 +97,12 @@ static bool read_args (stream *s, event *e) {
         return false;
       continue;
     }
+    slice *text = call_text (&e->call, key);
+    if (text) {
+      if (!text_if_any (s, text))
+        return false;
+      continue;
+    }
     int i = 0;
     while (i < FIELDS &&
            (key.size != fields[i].size || memcmp (key.at, fields[i].key, (size_t)key.size) != 0))
@@ -89,11 +112,6 @@ static bool read_args (stream *s, event *e) {
       return false;
   }
   return !s->failed;
-}
-
-static bool text_if_any (stream *s, slice *out) {
-  stream_kind kind = stream_peek (s);
-  return kind == STREAM_OBJECT || kind == STREAM_ARRAY ? stream_skip (s) : stream_scalar (s, out);
 }
 
 static bool has_point (slice text) {
@@ -121,6 +139,7 @@ static bool read_event (reader *r, event *e) {
                 .name = none,
                 .process = none,
                 .thread = none,
+                .call = { none, none, none, none, 0, 0 },
                 .at = s->at,
                 .external_id = -1,
                 .record_id = -1,
@@ -315,7 +334,7 @@ static bool add_gpu (reader *r, event *e, gpu_kind kind) {
                                      .launch = NONE,
                                      .owner = NONE,
                                      .kind = (uint8_t)kind };
-  return true;
+  return kineto_keep_call (r->job, k, &r->comm_room, &e->call);
 }
 
 static bool add_memory (reader *r, const event *e) {

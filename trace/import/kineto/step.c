@@ -95,6 +95,7 @@ static void add_to_run (const kineto *k, kineto_iteration *it, const placed *p, 
                       .owner = g->owner,
                       .name = g->owner != NONE ? k->ops[g->owner].name : g->name,
                       .thread = g->launch != NONE ? k->launches[g->launch].thread : NONE,
+                      .gpu = p->gpu,
                       .part = g->owner != NONE ? parts[g->owner]++ : 0,
                       .first_launch_ns = launch_ns,
                       .last_launch_ns = launch_ns,
@@ -211,8 +212,8 @@ bool kineto_check_span (import_job *job, const kineto_iteration *it) {
 
 enum { MOST_SAMPLES = 32 };
 
-/* Work beside a run decides where it ends. So with several streams only compute is compared, and its
-   times are not kept: they are of other ops than the trace's. */
+/* Work beside a run decides where it ends. So with several streams only compute is compared, and
+   its times are not kept: they are of other ops than the trace's. */
 bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *chosen,
                      trace_builder *b) {
   kineto_window *windows;
