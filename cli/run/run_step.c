@@ -46,7 +46,8 @@ static bool put_prediction (run_planner *w, const steps *s, const steps_map *map
                               .map = map,
                               .words = text,
                               .device = w->device,
-                              .verifies = w->run->block->config.remake == REMAKE_VERIFIED };
+                              .verifies = w->run->block->config.remake == REMAKE_VERIFIED,
+                              .checks = w->run->block->step_checks };
   if (!unroll_step_ns (&q, w->call->arena, &ns, &w->call->err))
     return false;
   memcpy (text->data + sizeof ns * PLAN_PREDICTED, &ns, sizeof ns);

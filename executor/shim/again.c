@@ -255,6 +255,8 @@ bool again_drop (shim *s, step *p, const step_span *a) {
   release (s, t, t->users, copy);
   if (s->strict)
     unmap (s, t, copy);
+  t->past |= t->users; /* the granules wait for those */
+  t->users = 0;
   t->dropped = true;
   s->again->n_dropped++;
   s->block->seen.dropped_bytes += t->bytes;

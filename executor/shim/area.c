@@ -168,6 +168,7 @@ int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   t->in_copy = t->out_copy = 0;
   t->past |= t->users;
   t->users = t->behind = 0;
+  memset (t->behind_copy, 0, sizeof t->behind_copy);
   t->last_write = s->ops;
   t->checks = t->kept = t->dropped = false;
   for (int32_t p = t->first_page; p < t->first_page + pages; p++)

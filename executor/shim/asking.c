@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "executor/shim/clean.h"
 #include "executor/shim/following.h"
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
@@ -111,6 +112,7 @@ static void ask (shim *s, int64_t first, int64_t end) {
   f->asked_room = s->room_bytes;
   s->block->step_effort = f->effort;
   s->block->step_plan_ns = f->on ? f->plan->predicted_ns : 0;
+  s->block->step_checks = f->asked->facts == NULL ? 0 : clean_room (s);
   s->block->step_granule = s->chunk_bytes;
   s->block->step_granules = s->most_chunks - small;
   __atomic_store_n (&s->block->step_wanted, s->block->step_wanted + 1, __ATOMIC_RELEASE);

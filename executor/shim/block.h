@@ -134,6 +134,7 @@ typedef struct shim_block {
   int64_t step_granule, step_granules; /* chunks that the plan may use */
   int64_t step_effort;                 /* 0: its first plan; else a faster one is asked for */
   int64_t step_plan_ns;                /* the time of the plan that there is */
+  int32_t step_checks;                 /* so many runs of pages more can have digests */
   int32_t plan_ready;                  /* so many were answered */
   int32_t plan_good;                   /* the last answer has a plan */
   int64_t step_ops_ns;                 /* of the step that was planned last: all its ops */

@@ -78,7 +78,7 @@ CUresult capture_prepare (shim *s, const op *o) {
     return CUDA_SUCCESS;
   bool good = op_make_room (s, &own);
   for (int32_t i = 0; i < o->n_refs; i++) /* nothing is known of what they hold */
-    s->tensors[o->refs[i]].last_op = s->ops - 1;
+    s->tensors[o->refs[i]].last_op = shim_next_op (s);
   return good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -8,7 +8,7 @@
 #include "executor/shim/kernels.h"
 #include "executor/shim/record.h"
 
-enum { MOST_BYTES = 1 << 15, PART = 64, WORDS = 2 };
+enum { MOST_BYTES = 1 << 15, LEAST_BYTES = 1 << 10, PART = 64, WORDS = 2 };
 
 /* A run of pages with its two digests: of the host's copy, and of the bytes that leave. */
 typedef struct run {
@@ -29,7 +29,8 @@ static clean *clean_of (shim *s) {
   clean *c = s->clean;
   if (c != NULL || (c = s->clean = calloc (1, sizeof *c)) == NULL)
     return c;
-  int64_t bytes = s->chunk_bytes / PART < MOST_BYTES ? s->chunk_bytes / PART : MOST_BYTES;
+  int64_t part = s->chunk_bytes / PART;
+  int64_t bytes = part < LEAST_BYTES ? LEAST_BYTES : part < MOST_BYTES ? part : MOST_BYTES;
   void *told = NULL;
   c->capacity = (int32_t)(bytes / (WORDS * (int64_t)sizeof *c->told));
   c->n_runs = 1;
@@ -66,6 +67,11 @@ static bool digest (shim *s, tensor *t, int32_t first, int32_t end, int32_t whic
   t->check = s->work[STREAM_CHECK] + 1;
   return s->real.set_bytes_async (to, 0, sizeof (uint64_t), s->check) == CUDA_SUCCESS &&
          digest_queue (s, page_at (s, first), bytes_of (s, t, first, end), to, s->check);
+}
+
+int32_t clean_room (shim *s) {
+  const clean *c = clean_of (s);
+  return c == NULL || c->runs == NULL ? 0 : c->capacity - c->n_runs;
 }
 
 bool clean_can_leave (const shim *s, const tensor *t, int32_t first, int32_t end) {

@@ -370,6 +370,8 @@ static void turn_all (shim *s, int32_t from) {
   for (int32_t t = 0; t < s->n_tensors; t++) {
     turn (&s->tensors[t].users, bit, successor);
     turn (&s->tensors[t].past, bit, successor);
+    if ((s->tensors[t].behind & bit) != 0)
+      s->tensors[t].behind_copy[STREAM_IN] = s->work[STREAM_IN];
     turn (&s->tensors[t].behind, bit, successor);
     turn (&s->tensors[t].behind_seen, bit, 0);
     s->tensors[t].first = s->tensors[t].first == from ? NONE : s->tensors[t].first;

@@ -156,6 +156,7 @@ CUresult op_prepare (op *o) {
   }
   o->token = beat_token (o->token, o->loose || (o->function != NULL && o->function->has_lists));
   s->ops++;
+  s->at_hand++;
   s->block->seen.ops++;
   if (o->kind != OP_LAUNCH)
     o->may_repeat = repeat_can_move (s, o) && !again_is_unfit (s, o->token);
@@ -217,6 +218,7 @@ CUresult op_leave (op *o, CUresult r) {
       s->tensors[o->refs[i]].holds--;
   }
   record_left (s, o);
+  s->at_hand--;
   s->work[o->stream_bit]++; /* again: a wait that came between has not waited for the op */
   if (r == CUDA_SUCCESS) {
     record_after (s, o);

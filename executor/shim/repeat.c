@@ -276,7 +276,7 @@ bool repeat_make_room (shim *s, repeat *r) {
            .number = --s->repeats };
   bool good = (r->n_small == 0 || repeat_is_alone (s)) && op_make_room (s, &o);
   for (int32_t i = 0; i < r->n_refs; i++)
-    s->tensors[r->refs[i]].last_op = s->ops - 1;
+    s->tensors[r->refs[i]].last_op = shim_next_op (s);
   if (good && r->n_small > 0 && GUARD (settled))
     wait_for (s, r->how.hStream, r->bit, other_streams (s, r));
   return good;

@@ -63,7 +63,7 @@ static int32_t run_end (const shim *s, int32_t from, int32_t end, page_state sta
   return from;
 }
 
-/* Nothing has touched the tensor since these bytes came from the host: it has them. */
+/* No op has touched the tensor since these bytes came from the host: it has them. */
 static bool is_clean (const shim *s, const tensor *t, int32_t page) {
   return s->pages[page].in_op > t->last_op;
 }
@@ -142,6 +142,11 @@ static void wait_for_chunk (shim *s, const op *o, tensor *t, chunk *c) {
   wait_for_copy (s, o->stream, o->stream_bit, STREAM_CHECK, c->checked_by);
   wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN,
                  c->came_by > 0 && VARIANT (tail) ? s->work[STREAM_IN] : c->came_by);
+  const int64_t copies[COPY_STREAMS] = { c->freed_by, c->came_by, c->checked_by };
+  for (int i = 0; i < COPY_STREAMS; i++) {
+    int64_t copy = (c->pending >> i & 1) != 0 ? s->work[i] : copies[i];
+    t->behind_copy[i] = copy > t->behind_copy[i] ? copy : t->behind_copy[i];
+  }
   t->behind |= c->pending | (uint64_t)(c->freed_by > 0) << STREAM_OUT |
                (uint64_t)(c->checked_by > 0) << STREAM_CHECK |
                (uint64_t)(c->came_by > 0) << STREAM_IN;
@@ -162,7 +167,7 @@ static bool run_in (shim *s, tensor *t, int32_t first, int32_t end) {
     c->pending = 0;
     c->freed_by = c->checked_by = c->came_by = 0; /* copies in are behind each other */
     s->pages[p].state = PAGE_HERE;
-    s->pages[p].in_op = s->ops - 1;
+    s->pages[p].in_op = shim_next_op (s);
   }
   wait_for (s, s->in, STREAM_IN, pending);
   wait_for_copy (s, s->in, STREAM_IN, STREAM_OUT, freed_by);
@@ -403,6 +408,14 @@ static bool come_behind_others (shim *s, op *o) {
   return false;
 }
 
+/* Behind those who had its granules: of the shim's own work up to the copies that count. */
+static void wait_for_turn (shim *s, const op *o, const tensor *t) {
+  const uint64_t own = ((uint64_t)1 << COPY_STREAMS) - 1;
+  wait_for (s, o->stream, o->stream_bit, t->behind & ~own);
+  for (int32_t i = 0; i < COPY_STREAMS; i++)
+    wait_for_copy (s, o->stream, o->stream_bit, i, t->behind_copy[i]);
+}
+
 bool op_make_room (shim *s, op *o) {
   s->host_full = false;
   int64_t needed = stamp_all (s, o);
@@ -431,7 +444,7 @@ bool op_make_room (shim *s, op *o) {
     wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, t->in_copy);
     if (t->behind != 0 && (t->behind_seen & bit) == 0) {
       if (!order_is_behind (s->order, o->stream_bit, t->first, t->first_beat))
-        wait_for (s, o->stream, o->stream_bit, t->behind);
+        wait_for_turn (s, o, t);
       t->behind_seen |= own_bit (o);
     }
     t->users |= bit;

@@ -31,7 +31,7 @@ typedef struct page {
   int32_t tensor, chunk; /* whose it is; where it lives when it is here; NONE */
   uint8_t state;
   bool mapped;   /* to that chunk */
-  int64_t in_op; /* its bytes came from the host behind this op; NONE: they did not */
+  int64_t in_op; /* its bytes came from the host before this op; NONE: they did not */
   /* The host's copy of these pages has a digest, which is that of the first one's run; 0: none. */
   int32_t run_first, run_end, run;
 } page;
@@ -67,6 +67,7 @@ typedef struct tensor {
   int64_t check;   /* of its address: the number of its last digest on the stream of checks; 0 */
   uint64_t behind; /* streams behind whose work its granules may be written for the first time */
   uint64_t behind_seen; /* streams that are */
+  int64_t behind_copy[COPY_STREAMS]; /* of these the shim's own: up to which copy, or check */
   int32_t first;        /* the stream of the op that waited for them; NONE: of several */
   int64_t first_beat;
   char *host;      /* pinned; its own as long as the address space is */
@@ -194,6 +195,7 @@ typedef struct shim {
   char **names;
   int32_t n_names, names_capacity;
   int64_t ops;
+  int32_t at_hand; /* of these: counted, and not done yet */
   record *record;
   order *order;
   last *last;
@@ -206,6 +208,11 @@ typedef struct shim {
   captures *captures;
   graphs *graphs;
 } shim;
+
+/* The op at hand, and each one from now on, has this number or a higher one. */
+static inline int64_t shim_next_op (const shim *s) {
+  return s->ops - s->at_hand;
+}
 
 /* state.c */
 shim *shim_get (void);          /* NULL: pass the call on */

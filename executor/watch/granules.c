@@ -51,24 +51,44 @@ static bool check_out (const granules *r, thing *x, int64_t bytes) {
          works_wait (r->q, x->own[STREAM_OUT], r->err);
 }
 
-/* The digest of what is copied is taken meanwhile. */
-static bool copy_out (const granules *r, thing *x, int64_t bytes) {
-  int32_t check = x->own[STREAM_CHECK];
-  return add_own (r, x, STREAM_OUT, 0, -bytes) && works_wait (r->q, check, r->err) &&
-         (!x->checks || add_own (r, x, STREAM_CHECK, reading_ns (bytes), 0));
+/* Room for a digest of the run that begins there. */
+static bool has_digest (granules *r, thing *x, int64_t first) {
+  digest_run *d = &x->digests[first];
+  if (x->checks && !d->has_room && r->checks > 0) {
+    d->has_room = true;
+    r->checks--;
+  }
+  return x->checks && d->has_room;
 }
 
-static bool go_out (const granules *r, thing *x, int64_t first, int64_t end) {
+/* The digest of what is copied is taken meanwhile, where there is room for it. */
+static bool copy_out (const granules *r, thing *x, int64_t bytes, bool digested) {
+  int32_t check = x->own[STREAM_CHECK];
+  return add_own (r, x, STREAM_OUT, 0, -bytes) && works_wait (r->q, check, r->err) &&
+         (!digested || add_own (r, x, STREAM_CHECK, reading_ns (bytes), 0));
+}
+
+/* Nobody was seen to write these pages since they came back, and the digest is of all of them. */
+static bool is_checked (const thing *x, int64_t first, int64_t end) {
+  bool good = x->checks && x->digests[first].has_room && run_end (x, first, end, READ) == end;
+  for (int64_t p = first; good && p < end; p++)
+    good = x->digests[p].first == first && x->digests[p].end == end;
+  return good;
+}
+
+static bool go_out (granules *r, thing *x, int64_t first, int64_t end) {
   int64_t bytes = span_bytes (r, x, first, end);
-  bool checked = x->checks && run_end (x, first, end, READ) == end;
-  if (!(checked ? check_out : copy_out) (r, x, bytes))
+  bool checked = is_checked (x, first, end), digested = checked || has_digest (r, x, first);
+  if (!(checked ? check_out (r, x, bytes) : copy_out (r, x, bytes, digested)))
     return false;
   for (int64_t p = first; p < end; p++) {
     granule *g = &r->at[x->homes[p]];
     granule_empty (g, NULL);
     g->own[STREAM_OUT] = checked ? -1 : x->own[STREAM_OUT];
-    g->own[STREAM_CHECK] = x->checks ? x->own[STREAM_CHECK] : -1;
+    g->own[STREAM_CHECK] = digested ? x->own[STREAM_CHECK] : -1;
     x->state[p] = AWAY;
+    x->digests[p].first = digested ? first : 0;
+    x->digests[p].end = digested ? end : 0;
   }
   return true;
 }
@@ -82,7 +102,7 @@ static void drop_clean (const granules *r, thing *x, int64_t first, int64_t end)
     }
 }
 
-bool thing_leaves (const granules *r, thing *x, int64_t first, int64_t end) {
+bool thing_leaves (granules *r, thing *x, int64_t first, int64_t end) {
   drop_clean (r, x, first, end);
   for (int64_t p = first; p < end; p++) {
     int64_t to = p;
@@ -109,7 +129,7 @@ static bool wait_for_granule (const granules *r, granule *g, thing *owner) {
 }
 
 /* Whoever is in the way of these pages goes: a plan has no copy for what is dropped. */
-static bool vacate (const granules *r, const thing *x, int64_t first, int64_t end) {
+static bool vacate (granules *r, const thing *x, int64_t first, int64_t end) {
   for (int64_t p = first; p < end; p++) {
     thing *owner = r->at[x->homes[p]].owner;
     if (owner != NULL && owner != x && !thing_leaves (r, owner, 0, owner->pages))
@@ -118,7 +138,7 @@ static bool vacate (const granules *r, const thing *x, int64_t first, int64_t en
   return true;
 }
 
-static bool come_in (const granules *r, thing *x, int64_t first, int64_t end) {
+static bool come_in (granules *r, thing *x, int64_t first, int64_t end) {
   if (!vacate (r, x, first, end) ||
       !works_add (r->q, STREAM_IN, 0, span_bytes (r, x, first, end), r->err) ||
       !works_wait (r->q, r->host, r->err) || !works_wait (r->q, x->own[STREAM_OUT], r->err) ||
@@ -133,7 +153,7 @@ static bool come_in (const granules *r, thing *x, int64_t first, int64_t end) {
   return true;
 }
 
-bool thing_arrives (const granules *r, thing *x, int64_t first, int64_t end) {
+bool thing_arrives (granules *r, thing *x, int64_t first, int64_t end) {
   for (int64_t p = first; p < end; p++) {
     int64_t to = run_end (x, p, end, AWAY);
     if (to > p && !come_in (r, x, p, to))
@@ -160,7 +180,10 @@ bool is_place_taken (const granules *r, const thing *x) {
 /* ---- its life ---- */
 
 void thing_made (thing *x) {
-  x->users = 0;
+  x->dropped = false;
+  x->users = x->turn = x->behind = x->behind_seen = 0;
+  for (int i = 0; i < SHIM_STREAMS; i++)
+    x->behind_own[i] = -1;
   x->own[STREAM_OUT] = x->own[STREAM_IN] = -1;
   for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
     x->state[p] = LAZY;
@@ -177,21 +200,46 @@ void thing_released (const granules *r, thing *x) {
     }
 }
 
-bool thing_has_room (const granules *r, thing *x) {
+bool thing_has_room (granules *r, thing *x) {
   for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
     if (x->state[p] == LAZY && !vacate (r, x, p, p + 1))
       return false;
   return x->homes == NULL || thing_arrives (r, x, 0, x->pages);
 }
 
+static void note_turn (thing *x, const granule *g) {
+  x->turn |= g->streams;
+  for (int i = 0; i < SHIM_STREAMS; i++)
+    if (g->own[i] > x->behind_own[i])
+      x->behind_own[i] = g->own[i];
+}
+
+void thing_remade (thing *x, int32_t stream) {
+  x->behind = x->turn | (uint64_t)1 << stream;
+  x->behind_seen = (uint64_t)1 << stream;
+}
+
+static bool wait_for_turn (const granules *r, thing *x, int32_t stream) {
+  if (x->behind == 0 || (x->behind_seen >> stream & 1) != 0)
+    return true;
+  x->behind_seen |= (uint64_t)1 << stream;
+  for (int i = 0; i < SHIM_STREAMS; i++)
+    if (!works_wait (r->q, x->behind_own[i], r->err))
+      return false;
+  return wait_for_streams (r, x->behind);
+}
+
 bool thing_touched (const granules *r, thing *x, int32_t stream, bool reads) {
   for (int64_t p = 0; x->homes != NULL && p < x->pages; p++) {
-    if (x->state[p] == LAZY && !wait_for_granule (r, &r->at[x->homes[p]], x))
-      return false;
+    if (x->state[p] == LAZY) {
+      note_turn (x, &r->at[x->homes[p]]);
+      if (!wait_for_granule (r, &r->at[x->homes[p]], x))
+        return false;
+    }
     bool was_clean = x->state[p] == CLEAN || x->state[p] == READ;
     if (x->state[p] != AWAY)
       x->state[p] = reads && was_clean ? READ : HERE;
   }
   x->users |= (uint64_t)1 << stream;
-  return works_wait (r->q, x->own[STREAM_IN], r->err);
+  return wait_for_turn (r, x, stream) && works_wait (r->q, x->own[STREAM_IN], r->err);
 }

@@ -25,20 +25,33 @@ typedef struct granule {
   struct thing *owner;       /* the thing whose bytes it holds; NULL: none */
 } granule;
 
+/* The pages that were copied to the host together, from a first one on, and have a digest. */
+typedef struct digest_run {
+  int64_t first, end;
+  bool has_room; /* of the page that it begins with: the shim has words for it */
+} digest_run;
+
 typedef struct thing {  /* a tensor */
   const int64_t *homes; /* NULL: it has no granules */
   int64_t pages, bytes;
   uint8_t *state; /* of each page: a where */
+  digest_run *digests; /* of each page */
   bool checks;    /* its digest decides whether it is copied, if it was only read */
+  bool dropped;   /* an op that runs again makes it */
   int64_t give;   /* until that action it is kept, though the program has freed it; -1: it is not */
   uint64_t users;
+  uint64_t turn; /* streams behind which it got its granules, and the shim's own work likewise */
+  int32_t behind_own[SHIM_STREAMS];
+  /* Once an op has run again: other streams wait for these; some have. */
+  uint64_t behind, behind_seen;
   int32_t own[SHIM_STREAMS]; /* its newest work in the shim's streams; -1 */
 } thing;
 
 typedef struct granules {
   granule *at;
   int64_t bytes; /* of each */
-  int32_t host;  /* the last row that the host waited for; -1 */
+  int32_t host;   /* the last row that the host waited for; -1 */
+  int32_t checks; /* so many runs more can have digests */
   works *q;
   error *err;
 } granules;
@@ -51,10 +64,12 @@ void thing_made (thing *x);
 /* Its granules are free behind its users. */
 void thing_released (const granules *r, thing *x);
 /* Its pages leave, or come; whoever is in their way goes first. */
-bool thing_leaves (const granules *r, thing *x, int64_t first, int64_t end);
-bool thing_arrives (const granules *r, thing *x, int64_t first, int64_t end);
+bool thing_leaves (granules *r, thing *x, int64_t first, int64_t end);
+bool thing_arrives (granules *r, thing *x, int64_t first, int64_t end);
 /* Before an op that uses it: what was dropped for others comes on demand. */
-bool thing_has_room (const granules *r, thing *x);
+bool thing_has_room (granules *r, thing *x);
+/* An op that ran again has used it. */
+void thing_remade (thing *x, int32_t stream);
 /* The op is the last in the queues. */
 bool thing_touched (const granules *r, thing *x, int32_t stream, bool reads);
 /* Somebody else is still where these pages come to; where the tensor is to be made. */

@@ -41,15 +41,35 @@ static int32_t thing_of (const unroller *u, int64_t number) {
 
 /* ---- made again ---- */
 
-/* Its inputs have a digest before and behind it, its results behind it. */
-static int64_t verifying_ns (const unroller *u, const beat *e, int64_t uses) {
-  int64_t ns = 0;
-  for (int32_t i = 0; u->verifies && i < e->n_refs; i++) {
-    int32_t x = thing_of (u, beats_ref (&u->steps->beats, e, i));
-    int64_t own = x < 0 ? 0 : digest_ns (&u->things[x]);
-    ns += (uses >> 2 * i & 3) == USE_READS ? 2 * own : own;
+/* An op behind it, of the same entry, writes the tensor once more. */
+static bool is_written_later (const unroller *u, int64_t action, int64_t number) {
+  for (int64_t i = action + 1; i < u->n_actions; i++) {
+    const int64_t *w = u->actions + 5 * i;
+    const beat *e = w[1] == ACTION_AGAIN && w[3] == u->actions[5 * action + 3]
+                        ? beats_at (&u->steps->beats, u->map->first + w[2])
+                        : NULL;
+    for (int32_t k = 0; e != NULL && k < e->n_refs; k++)
+      if (beats_ref (&u->steps->beats, e, k) == number && (w[4] >> 2 * k & 3) != USE_READS)
+        return true;
   }
-  return ns + (u->verifies ? COMPARE_NS : 0);
+  return false;
+}
+
+/* Its inputs have a digest before it and behind it, and what was dropped has one behind it. */
+static int64_t verifying_ns (unroller *u, const beat *e, int64_t action) {
+  int64_t ns = COMPARE_NS, uses = u->actions[5 * action + 4];
+  for (int32_t i = 0; i < e->n_refs; i++) {
+    int64_t number = beats_ref (&u->steps->beats, e, i);
+    int32_t at = thing_of (u, number);
+    thing *x = at < 0 ? NULL : &u->things[at];
+    if (x != NULL && (uses >> 2 * i & 3) == USE_READS)
+      ns += 2 * digest_ns (x);
+    else if (x != NULL && x->dropped && !is_written_later (u, action, number)) {
+      ns += digest_ns (x) + COMPARE_NS;
+      x->dropped = false;
+    }
+  }
+  return u->verifies ? ns : 0;
 }
 
 static bool is_room_taken (const unroller *u, const beat *e) {
@@ -61,8 +81,9 @@ static bool is_room_taken (const unroller *u, const beat *e) {
   return taken;
 }
 
-static bool run_again (unroller *u, const int64_t *w) {
+static bool run_again (unroller *u, int64_t action) {
   const steps *s = u->steps;
+  const int64_t *w = u->actions + 5 * action;
   const beat *e = beats_at (&s->beats, u->map->first + w[2]);
   int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
   int64_t ns = s->times[e->op - s->first_op].ns;
@@ -71,13 +92,15 @@ static bool run_again (unroller *u, const int64_t *w) {
     if (x >= 0 && !thing_has_room (&u->room, &u->things[x]))
       return false;
   }
-  if (!works_add (&u->q, stream, (ns < 0 ? 0 : ns) + verifying_ns (u, e, w[4]), 0, u->err) ||
+  if (!works_add (&u->q, stream, (ns < 0 ? 0 : ns) + verifying_ns (u, e, action), 0, u->err) ||
       !works_wait (&u->q, u->room.host, u->err))
     return false;
   for (int32_t i = 0; i < e->n_refs; i++) {
     int32_t x = thing_of (u, beats_ref (&s->beats, e, i));
-    if (x >= 0 && !thing_touched (&u->room, &u->things[x], stream, false))
+    if (x >= 0 && !thing_touched (&u->room, &u->things[x], stream, true))
       return false;
+    if (x >= 0)
+      thing_remade (&u->things[x], stream);
   }
   return true;
 }
@@ -103,6 +126,7 @@ static bool drop (unroller *u, thing *x, int64_t action) {
         !works_wait (&u->q, u->room.host, u->err) || !wait_for_streams (&u->room, x->users))
       return false;
     x->users |= (uint64_t)1 << stream;
+    x->dropped = true;
   }
   thing_released (&u->room, x);
   x->users = 0;
@@ -125,7 +149,7 @@ static bool act (unroller *u, int64_t beat, bool all, int64_t *next) {
     if (!all && is_early (u, w, x))
       return true;
     if (w[1] == ACTION_AGAIN)
-      good = run_again (u, w);
+      good = run_again (u, *next);
     else if (x >= 0 && u->things[x].homes != NULL)
       good = w[1] == ACTION_DROP || w[1] == ACTION_GIVE
                  ? drop (u, &u->things[x], *next)
@@ -254,7 +278,7 @@ static bool place_things (unroller *u, int64_t n_granules, arena *a) {
   for (int64_t g = 0; g < n_granules; g++)
     granule_empty (&u->room.at[g], NULL);
   for (int32_t x = 0; x < u->n_things; x++) {
-    u->things[x] = (thing){ .own = { -1, -1, -1 }, .give = -1 };
+    u->things[x] = (thing){ .own = { -1, -1, -1 }, .behind_own = { -1, -1, -1 }, .give = -1 };
     u->things[x].bytes = beats_life (&u->steps->beats, u->map->number[x])->bytes;
   }
   for (int64_t i = 0, at = 0; i < u->n_homes; i++, at += 2 + u->homes[at + 1]) {
@@ -262,7 +286,8 @@ static bool place_things (unroller *u, int64_t n_granules, arena *a) {
     x->pages = u->homes[at + 1];
     x->homes = u->homes + at + 2;
     x->state = NEW (a, x->pages + 1, uint8_t, u->err);
-    if (x->state == NULL)
+    x->digests = NEW (a, x->pages + 1, digest_run, u->err);
+    if (x->state == NULL || x->digests == NULL)
       return false;
     const life *l = beats_life (&u->steps->beats, u->homes[at]);
     bool lasts = l->born < u->map->first && l->crossing == CROSSING_NONE;
@@ -349,7 +374,11 @@ bool unroll_step_ns (const unroll_question *q, arena *a, int64_t *step_ns, error
                  .verifies = q->verifies,
                  .n_beats = map->end - map->first,
                  .n_things = map->n_tensors,
-                 .room = { .bytes = d->granule_bytes, .host = -1, .q = &u.q, .err = err },
+                 .room = { .bytes = d->granule_bytes,
+                           .host = -1,
+                           .checks = q->checks,
+                           .q = &u.q,
+                           .err = err },
                  .issued = { -1, -1, -1 },
                  .err = err };
   works_start (&u.q);

@@ -49,7 +49,9 @@ EXTRA_DIST += \
   tests/programs/kernels.h \
   tests/programs/player.h \
   tests/programs/player_kernels.c
-programs: all $(USERS_CODE) tests/fake_cupti.so
+# One behind the other: both would make the same archives.
+programs: all
+	@$(MAKE) $(AM_MAKEFLAGS) $(USERS_CODE) tests/fake_cupti.so
 soak: run-perturbed
 run-perturbed: programs
 	@$(AM_TESTS_ENVIRONMENT) FERRY_STEPS=4000 bash $(srcdir)/tests/run_perturbed.sh
