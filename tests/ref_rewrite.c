@@ -333,6 +333,8 @@ static bool copy_op (again *g, int32_t k, int32_t before, error *err) {
     int32_t x = o->writes.at[i];
     if (has (o->side, x))
       continue;
+    if (g->t->tensors[x].again == AGAIN_NEVER)
+      return refuse (err, "a recompute entry writes what can never be made again");
     if (g->fresh[x] < 0)
       make_fresh (g, x);
     g->version[x] = writes_before (g->t, x, k) + 1;

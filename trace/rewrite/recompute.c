@@ -65,12 +65,16 @@ static void share_place (again *g, int32_t x, tensor *like) {
   like->whole = first->whole = true;
 }
 
-static bool copy_writes (again *g, int32_t entry, int32_t k) {
+static bool copy_writes (again *g, int32_t entry, int32_t at, int32_t k) {
   const op *o = &g->t->ops[k];
   for (int32_t j = 0; j < o->writes.count; j++) {
     int32_t x = o->writes.at[j];
     if (list_has (&o->side, x))
       continue;
+    if (g->t->tensors[x].again == AGAIN_NEVER)
+      return refuse_entry (
+          g, entry, "ops", at,
+          "op %lld writes tensor %lld, which the trace says can never be made again", k, x);
     if (g->fresh_of[x] != entry) {
       tensor like = g->t->tensors[x];
       origin from = g->tensor_origins[x];
@@ -110,7 +114,7 @@ static bool copy_op (again *g, int32_t entry, int32_t at, int32_t k) {
   from.copy = true;
   like.stream = g->t->ops[g->entries[entry].before].stream;
   if (!emit_op (&g->e, &like, from, k, 0, 1, 1, 0) || !copy_reads (g, entry, at, k) ||
-      !copy_writes (g, entry, k) || !copy_waits (g, entry, k))
+      !copy_writes (g, entry, at, k) || !copy_waits (g, entry, k))
     return false;
   g->copied[k] = g->e.made->n_ops - 1;
   g->copied_by[k] = entry;
