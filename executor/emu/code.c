@@ -262,12 +262,17 @@ static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void 
   return r == CUDA_SUCCESS ? command_issue (m, c) : r;
 }
 
-CUresult cuLaunchKernelEx (const CUlaunchConfig *l, CUfunction f, void **params, void **extra) {
+/* Entries do not call each other by name: who stands before the driver would be asked again. */
+static CUresult launch_call (const CUlaunchConfig *l, CUfunction f, void **params, void **extra) {
   CUresult refused;
   machine *m = machine_enter (true, &refused);
   if (m == NULL)
     return refused;
   return machine_leave (m, l == NULL ? CUDA_ERROR_INVALID_VALUE : launch (m, l, f, params, extra));
+}
+
+CUresult cuLaunchKernelEx (const CUlaunchConfig *l, CUfunction f, void **params, void **extra) {
+  return launch_call (l, f, params, extra);
 }
 
 CUresult cuLaunchKernel (CUfunction f, unsigned int grid_x, unsigned int grid_y,
@@ -282,7 +287,7 @@ CUresult cuLaunchKernel (CUfunction f, unsigned int grid_x, unsigned int grid_y,
                        .blockDimZ = block_z,
                        .sharedMemBytes = shared_bytes,
                        .hStream = on };
-  return cuLaunchKernelEx (&l, f, params, extra);
+  return launch_call (&l, f, params, extra);
 }
 
 #define COOPERATIVE                                                                          \

@@ -70,10 +70,6 @@ bool area_start (shim *s) {
   return s->pages != NULL;
 }
 
-bool area_has (const shim *s, CUdeviceptr at) {
-  return at - s->base < (uint64_t)s->space_bytes;
-}
-
 /* A page's tensor is stored as one more than its index, so that a page of zeros is nobody's. */
 int32_t area_tensor_at (const shim *s, CUdeviceptr at) {
   if (!area_has (s, at))

@@ -102,8 +102,6 @@ static bool is_needed (const shim *s) {
 /* No more than two steps of one that repeats itself, and before it does no more than so many ops.
  */
 static bool is_time (const shim *s) {
-  const beats *b = record_beats (s);
-  const repeat *r = b->near.period > 0 ? &b->near : &b->far;
   const learn *l = s->learn;
   if (s->captured > 0)
     return false;
@@ -111,6 +109,8 @@ static bool is_time (const shim *s) {
     return true;
   if (!s->block->config.learns || !is_needed (s))
     return false;
+  const beats *b = record_beats (s);
+  const repeat *r = b->near.period > 0 ? &b->near : &b->far;
   if (r->run == 0)
     return l == NULL || l->early < MOST_EARLY;
   return r->run < STEPS * r->period && (l == NULL || l->late < STEPS * r->period);
@@ -130,8 +130,8 @@ void learn_ready (shim *s) {
 }
 
 void learn_before (shim *s, op *o) {
-  learn *l = is_time (s) ? s->learn : NULL;
-  if (l == NULL || l->failed || l->at == 0 || o->n_refs == 0)
+  learn *l = s->learn;
+  if (l == NULL || l->failed || l->at == 0 || o->n_refs == 0 || !is_time (s))
     return;
   int32_t n = 2 * refs_to_digest (s, o);
   if (l->used + n > l->slots || l->n_ops == MOST_OPS)

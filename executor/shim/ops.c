@@ -58,18 +58,21 @@ void op_mix (op *o, uint64_t word) {
   o->token = shim_mix (o->token, word);
 }
 
-static void push (op *o, int32_t t) {
-  if (o->n_refs == o->capacity) {
-    bool few = o->refs == o->few;
-    int32_t *moved = realloc (few ? NULL : o->refs, 2 * (size_t)o->capacity * sizeof *moved);
-    if (moved == NULL)
-      return;
-    if (few)
-      memcpy (moved, o->few, sizeof o->few);
-    o->refs = moved;
-    o->capacity *= 2;
-  }
-  o->refs[o->n_refs++] = t;
+static bool has_more (op *o) {
+  bool few = o->refs == o->few;
+  int32_t *moved = realloc (few ? NULL : o->refs, 2 * (size_t)o->capacity * sizeof *moved);
+  if (moved == NULL)
+    return false;
+  if (few)
+    memcpy (moved, o->few, sizeof o->few);
+  o->refs = moved;
+  o->capacity *= 2;
+  return true;
+}
+
+static inline void push (op *o, int32_t t) {
+  if (o->n_refs < o->capacity || has_more (o))
+    o->refs[o->n_refs++] = t;
 }
 
 static void add (op *o, int32_t t) {
@@ -90,8 +93,15 @@ static int32_t live_before (const shim *s, CUdeviceptr at) {
   return t != NONE && at == s->tensors[t].at + (uint64_t)s->tensors[t].bytes ? t : NONE;
 }
 
+/* Within a tensor, or where one begins behind an empty page, none ends. */
+static bool may_end_there (const shim *s, CUdeviceptr at, int32_t t) {
+  int32_t page = t == NONE ? 0 : s->tensors[t].first_page;
+  return t == NONE || at < s->tensors[t].at ||
+         (at == s->tensors[t].at && page > 0 && s->pages[page - 1].tensor != 0);
+}
+
 static void touch (shim *s, op *o, CUdeviceptr at) {
-  int32_t t = live_at (s, at), before = live_before (s, at);
+  int32_t t = live_at (s, at), before = may_end_there (s, at, t) ? live_before (s, at) : NONE;
   if (t != NONE)
     add (o, t);
   if (before != NONE)

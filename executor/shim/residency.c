@@ -441,7 +441,8 @@ bool op_make_room (shim *s, op *o) {
   }
   for (int32_t i = 0; i < o->n_refs; i++) {
     tensor *t = &s->tensors[o->refs[i]];
-    wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, t->in_copy);
+    if (t->in_copy > 0)
+      wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, t->in_copy);
     if (t->behind != 0 && (t->behind_seen & bit) == 0) {
       if (!order_is_behind (s->order, o->stream_bit, t->first, t->first_beat))
         wait_for_turn (s, o, t);

@@ -234,7 +234,9 @@ bool shim_set_inside (bool on); /* returns what it was before */
 /* area.c: address space, tensors in it */
 bool area_start (shim *s);
 int32_t area_tensor_at (const shim *s, CUdeviceptr at); /* around the address; NONE */
-bool area_has (const shim *s, CUdeviceptr at);
+static inline bool area_has (const shim *s, CUdeviceptr at) {
+  return at - s->base < (uint64_t)s->space_bytes;
+}
 int32_t area_allocate (shim *s, int64_t bytes,
                        int32_t slot); /* that one or any; a tensor, or NONE */
 void area_free (shim *s, int32_t t, uint64_t stream_bits);
