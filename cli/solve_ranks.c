@@ -103,15 +103,6 @@ static const plan *plan_of_rank (const rank_plans *q, int32_t rank) {
   return x->plans[x->ways[x->best].plan_of[rank]].found.plan;
 }
 
-/* FILE for the first, FILE with .1, .2 before its ending for the others. */
-static const char *path_of (call *c, const char *output, int32_t i) {
-  const char *name = strrchr (output, '/'), *dot = strchr (name ? name + 1 : output, '.');
-  if (i == 0)
-    return output;
-  int before = dot ? (int)(dot - output) : (int)strlen (output);
-  return arena_format (c->arena, &c->err, "%.*s.%d%s", before, output, i, dot ? dot : "");
-}
-
 static bool store (call *c, const rank_plans *q) {
   const char *output = call_text (c, "output");
   int32_t n = output ? plans_in_turn (q) : 0;
@@ -119,7 +110,7 @@ static bool store (call *c, const rank_plans *q) {
     return error_set (&c->err, ERR_usage,
                       "these ranks have %d plans: give -o FILE instead of standard output", n);
   for (int32_t i = 0; i < n; i++) {
-    const char *path = path_of (c, output, i);
+    const char *path = call_rank_path (c, output, i);
     if (!path || !plan_store (plan_of_rank (q, i), path, false, &c->err))
       return false;
   }

@@ -277,6 +277,7 @@ SHIM_FILES = \
   executor/shim/pinned.c \
   executor/shim/plans.c \
   executor/shim/plans.h \
+  executor/shim/ranks.c \
   executor/shim/record.c \
   executor/shim/record.h \
   executor/shim/refused.def \

@@ -332,7 +332,8 @@ scripts_under_test = \
   tests/run_remade.sh \
   tests/run_together.sh \
   tests/gpu_where.sh \
-  tests/today.sh
+  tests/today.sh \
+  tests/run_ranks.sh
 
 EXTRA_DIST += \
   $(long_under_test) \

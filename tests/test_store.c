@@ -532,18 +532,36 @@ START_TEST (the_newest_curve_of_a_fingerprint_is_found) {
   ck_assert (store_add_trace (s, &t, "body", &err) && store_own (s, "t1", "ada", &err) &&
              store_name_trace (s, "t1", "ada", "print", 1, &err));
   ck_assert (store_submit (s, &j, "ada", (queue_limit){ 10, false }, &answer, &err));
-  ck_assert (store_find_curve (s, "print", "ada", a, &c, &found, &err) && !found);
+  ck_assert (
+      store_find_curve (s, &(curve_wanted){ "curves", "print", "ada", "" }, a, &c, &found, &err) &&
+      !found);
   ck_assert (claim (&j) && finish (&j, JOB_done));
-  ck_assert (store_find_curve (s, "print", "ada", a, &c, &found, &err) && found);
+  ck_assert (
+      store_find_curve (s, &(curve_wanted){ "curves", "print", "ada", "" }, a, &c, &found, &err) &&
+      found);
   ck_assert_str_eq (c.trace, "t1");
-  ck_assert (store_find_curve (s, "print", "bob", a, &c, &found, &err) && !found);
+  ck_assert (
+      store_find_curve (s, &(curve_wanted){ "what-if", "print", "ada", "" }, a, &c, &found, &err) &&
+      !found);
+  ck_assert (store_find_curve (s, &(curve_wanted){ "curves", "print", "ada", "hgx" }, a, &c, &found,
+                               &err) &&
+             !found);
+  ck_assert (
+      store_find_curve (s, &(curve_wanted){ "curves", "print", "bob", "" }, a, &c, &found, &err) &&
+      !found);
   /* Who has the trace, under that name, has no curve that another asked for. */
   ck_assert (store_own (s, "t1", "bob", &err) &&
              store_name_trace (s, "t1", "bob", "print", 1, &err));
-  ck_assert (store_find_curve (s, "print", "bob", a, &c, &found, &err) && !found);
+  ck_assert (
+      store_find_curve (s, &(curve_wanted){ "curves", "print", "bob", "" }, a, &c, &found, &err) &&
+      !found);
   ck_assert (store_own (s, "c1", "bob", &err));
-  ck_assert (store_find_curve (s, "print", "bob", a, &c, &found, &err) && found);
-  ck_assert (store_find_curve (s, "t1", "bob", a, &c, &found, &err) && found);
+  ck_assert (
+      store_find_curve (s, &(curve_wanted){ "curves", "print", "bob", "" }, a, &c, &found, &err) &&
+      found);
+  ck_assert (
+      store_find_curve (s, &(curve_wanted){ "curves", "t1", "bob", "" }, a, &c, &found, &err) &&
+      found);
   end ();
 }
 END_TEST

@@ -10,6 +10,14 @@ bool call_is_stdout (const char *path) {
   return path && strcmp (path, "-") == 0;
 }
 
+const char *call_rank_path (call *c, const char *file, int32_t rank) {
+  const char *name = strrchr (file, '/'), *dot = strchr (name ? name + 1 : file, '.');
+  if (rank == 0 || call_is_stdout (file))
+    return file;
+  int before = dot ? (int)(dot - file) : (int)strlen (file);
+  return arena_format (c->arena, &c->err, "%.*s.%d%s", before, file, rank, dot ? dot : "");
+}
+
 bool call_write (call *c, const char *path, const void *data, int64_t size) {
   call_clear_line (c);
   if (path && strcmp (path, "-") != 0)

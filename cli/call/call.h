@@ -69,6 +69,9 @@ bool call_part (call *c, const char *option, const char *text, int64_t whole_byt
 bool call_percent (call *c, const char *option, int64_t *out) MUST_CHECK;
 bool call_word (call *c, const char *option, const char *const *words, int *out) MUST_CHECK;
 
+/* FILE for rank 0, FILE with .1, .2 before its ending for the others. */
+const char *call_rank_path (call *c, const char *file, int32_t rank) MUST_CHECK;
+
 /* Prints what json_finish gives, on standard output. */
 bool call_print_json (call *c, json_writer *w) MUST_CHECK;
 /* An object of one text. */

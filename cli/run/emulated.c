@@ -20,15 +20,19 @@ static bool set_rate (emu_config *e, const char *value, error *wrong) {
   return good;
 }
 
+void emulated_set_device (emu_config *e, const device *d) {
+  e->d2h_bytes_per_s = d->link.d2h_bytes_per_s;
+  e->h2d_bytes_per_s = d->link.h2d_bytes_per_s;
+  e->both_bytes_per_s = d->link.both_bytes_per_s;
+  e->copy_ns = d->link.copy_ns;
+  e->share_ppm = d->share_ppm;
+}
+
 static bool set_device (call *c, emu_config *e, const char *value) {
   device d;
   if (!device_named (c, value, &d))
     return false;
-  e->d2h_bytes_per_s = d.link.d2h_bytes_per_s;
-  e->h2d_bytes_per_s = d.link.h2d_bytes_per_s;
-  e->both_bytes_per_s = d.link.both_bytes_per_s;
-  e->copy_ns = d.link.copy_ns;
-  e->share_ppm = d.share_ppm;
+  emulated_set_device (e, &d);
   e->granule_bytes = d.granule_bytes;
   return true;
 }

@@ -5,6 +5,7 @@
 
 #include "cli/call/call.h"
 #include "executor/shim/block.h"
+#include "trace/device.h"
 
 /* clang-format off */
 #define OPTION_RUN_EMULATED { 0, "emulated", "KEY=VALUE,...", "of the emulated device: " \
@@ -13,6 +14,8 @@
   "bytes=all|none, fuzz=TIME, seed=N, races=yes" }
 /* clang-format on */
 
+/* The card's link. */
+void emulated_set_device (emu_config *e, const device *d);
 bool emulated_read (call *c, shim_config *o) MUST_CHECK;
 
 #endif

@@ -170,6 +170,24 @@ bool program_prepare (call *c, program_run *r) {
   return read_driver (c, r);
 }
 
+bool program_add_rank (call *c, const program_run *first, int rank, program_run *out) {
+  shim_config asked = first->block->config;
+  char path[SHIM_PATH + 64];
+  *out = (program_run){ .child = -1 };
+  program_file (first, path, sizeof path, SHIM_RANK, rank);
+  if ((size_t)snprintf (out->folder, sizeof out->folder, "%s", path) >= sizeof out->folder ||
+      mkdir (path, 0700) != 0) {
+    out->folder[0] = 0;
+    return error_set (&c->err, ERR_file, "%s: %s", path, strerror (errno));
+  }
+  if (!make_block (c, out))
+    return false;
+  memcpy (asked.folder, out->folder, sizeof out->folder);
+  out->block->config = asked;
+  memcpy (out->driver, first->driver, sizeof out->driver);
+  return true;
+}
+
 int program_failed (call *c, const program_run *r) {
   int status = program_status (r);
   if (!status)

@@ -25,6 +25,8 @@ typedef struct program_run {
 
 /* The folder and the block; what the options say of the driver stands in its configuration. */
 bool program_prepare (call *c, program_run *r) MUST_CHECK;
+/* The block of a further rank, in a folder of the first's, with the same configuration. */
+bool program_add_rank (call *c, const program_run *first, int rank, program_run *out) MUST_CHECK;
 /* Starts it; its operands are the call's. */
 bool program_start (call *c, program_run *r) MUST_CHECK;
 /* True while it runs. Signals that end a program are passed on; `wait` false: does not wait. */

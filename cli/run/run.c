@@ -11,7 +11,9 @@
 #include "base/child.h"
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/hosts.h"
 #include "cli/inputs/planner.h"
+#include "cli/inputs/policies.h"
 #include "cli/run/emulated.h"
 #include "cli/run/program.h"
 #include "cli/remote/remote.h"
@@ -21,9 +23,13 @@
 #include "cli/run/run_report.h"
 #include "cli/run/run_step.h"
 #include "executor/driver/host.h"
+#include "solver/ask/ranks.h"
+
+enum { MOST_RANKS = HOST_MOST_CARDS };
 
 typedef struct runner {
   call *call;
+  int32_t rank;
   program_run run;
   share share; /* with --share */
   device device;
@@ -34,6 +40,14 @@ typedef struct runner {
   int64_t shown_ns;
   shim_seen shown; /* as it was then */
 } runner;
+
+/* With --ranks: a process for each device. The program itself is the first's. */
+typedef struct rank_runs {
+  runner *ranks;
+  int32_t n;
+  int64_t budgets[MOST_RANKS];
+  bool host_said; /* --host says what is left of the links */
+} rank_runs;
 
 /* ---- the plan of a step, in a process of its own ---- */
 
@@ -60,7 +74,7 @@ static void start_solver (runner *w) {
     _exit (1);
   call *c = w->call;
   c->err = (error){ 0 };
-  run_outcome end = run_step (&(run_planner){ c, &w->run, &w->share, &w->device }, number);
+  run_outcome end = run_step (&(run_planner){ c, w->rank, &w->run, &w->share, &w->device }, number);
   char line[1024];
   error_line (&c->err, line, sizeof line);
   if (end == RUN_NO_PLAN && w->run.block->step_effort == 0)
@@ -93,7 +107,7 @@ static int64_t a_step (int64_t now, int64_t then, int64_t steps) {
 }
 
 /* One line, written over itself. */
-static void show_progress (runner *w) {
+static void show_progress (runner *w, int32_t ranks) {
   const shim_seen *s = &w->run.block->seen, *t = &w->shown;
   char out[UNITS_TEXT], in[UNITS_TEXT], took[UNITS_TEXT];
   int64_t now = planner_now_ns (), steps = s->planned_steps - t->planned_steps;
@@ -102,7 +116,8 @@ static void show_progress (runner *w) {
   if (!w->shows || now - w->shown_ns < 500000000)
     return;
   w->shown_ns = now;
-  fprintf (stderr, "\rferry: %s, %lld ops", mode_of (w), (long long)s->ops);
+  fprintf (stderr, ranks > 1 ? "\rferry: rank 0 of %d: " : "\rferry: ", ranks);
+  fprintf (stderr, "%s, %lld ops", mode_of (w), (long long)s->ops);
   if (steps > 0 && step_ns > 0 && alone > 0)
     fprintf (stderr, ", a step %s (%.2f of alone), %s out, %s in", units_time (took, step_ns),
              (double)step_ns / (double)alone,
@@ -148,13 +163,70 @@ static bool has_plan (call *c) {
   return !given || plan_load (given, NULL, c->arena, &c->err);
 }
 
-static bool read_limits (call *c, runner *w, shim_config *k) {
-  host_limits h = host_limits_read ();
+/* One budget for all ranks, or one each. */
+static bool read_budgets (call *c, rank_runs *all) {
+  const char *rest = call_text (c, "budget"), *part;
+  int32_t n = 0;
+  if (!rest)
+    return error_set (&c->err, ERR_usage, "run needs --budget SIZE");
+  while ((part = next_part (c, &rest))) {
+    if (n == all->n)
+      return error_set (&c->err, ERR_usage, "--budget: more budgets than the %d rank%s", all->n,
+                        all->n > 1 ? "s" : "; --ranks N says more");
+    if (!call_part (c, "budget", part, 0, &all->budgets[n]))
+      return false;
+    if (all->budgets[n++] <= 0)
+      return error_set (&c->err, ERR_usage, "--budget: nothing is too little");
+  }
+  if (c->err.code)
+    return false;
+  if (n > 1 && n != all->n)
+    return error_set (&c->err, ERR_usage, "--budget: %d budgets for %d ranks: give one, or %d", n,
+                      all->n, all->n);
+  for (int32_t i = n; i < all->n; i++)
+    all->budgets[i] = all->budgets[0];
+  return true;
+}
+
+/* The card and the link of a rank while all copy, and its part of what may be pinned. */
+static bool read_host (call *c, rank_runs *all, device *card, shim_config *k) {
+  gpu_host h;
+  ranks_question r = { .host = &h };
+  if (!host_ranks (c, &h, card, &r.ranks))
+    return false;
+  *card = ranks_card (&r, card);
+  k->host_bytes = card->host_bytes;
+  all->n = r.ranks;
+  all->host_said = true;
+  return true;
+}
+
+static bool read_ranks (call *c, rank_runs *all, device *card, shim_config *k) {
   const char *name = call_text (c, "device");
+  int64_t ranks = 1;
+  if (host_asked (c)) {
+    if (!read_host (c, all, card, k))
+      return false;
+  } else if (!call_quantity (c, "host", &k->host_bytes) || !call_quantity (c, "ranks", &ranks) ||
+             !device_named (c, name ? name : "titanx-pascal", card))
+    return false;
+  else
+    all->n = (int32_t)ranks;
+  if (all->n > 1 && call_text (c, "share"))
+    return error_set (&c->err, ERR_usage,
+                      "--share is for one card, and --ranks for one each: give one of them");
+  if (all->n > 1 && !all->host_said)
+    call_note (c,
+               "plans are for a link that no other rank uses; --host NAME has the rates that are "
+               "left while all copy");
+  return read_budgets (c, all);
+}
+
+static bool read_limits (call *c, rank_runs *all, shim_config *k) {
+  runner *w = all->ranks;
+  host_limits h = host_limits_read ();
   k->mode = SHIM_RUN;
   k->host_bytes = h.available_bytes > 0 ? h.available_bytes / 2 : (int64_t)1 << 36;
-  if (!call_text (c, "budget"))
-    return error_set (&c->err, ERR_usage, "run needs --budget SIZE");
   if (call_text (c, "plan") && call_text (c, "server"))
     return error_set (&c->err, ERR_usage,
                       "--plan is followed as it is, and --server would make one: give one of them");
@@ -162,18 +234,23 @@ static bool read_limits (call *c, runner *w, shim_config *k) {
     return false;
   if (call_text (c, "least") && !call_text (c, "share"))
     return error_set (&c->err, ERR_usage, "--least needs --share NAME");
-  if (!call_quantity (c, "budget", &k->budget_bytes) ||
-      !call_quantity (c, "host", &k->host_bytes) || !read_strict (c, k) ||
-      !device_named (c, name ? name : "titanx-pascal", &w->device))
+  if (!read_ranks (c, all, &w->device, k) || !read_strict (c, k))
     return false;
-  w->device.memory_bytes = k->budget_bytes + w->device.reserved_bytes;
+  if (all->n > 1 && !all->host_said && !call_text (c, "host"))
+    k->host_bytes /= all->n;
+  k->budget_bytes = all->budgets[0];
+  k->ranks = all->n > 1 ? all->n : 0;
   w->device.host_bytes = k->host_bytes;
-  return k->budget_bytes > 0 || error_set (&c->err, ERR_usage, "--budget: nothing is too little");
+  return true;
 }
 
 /* Plans are for the link that is there, unless another one is named. */
-static void use_link (call *c, runner *w) {
-  const shim_config *k = &w->run.block->config;
+static void use_link (call *c, runner *w, bool host_said) {
+  shim_config *k = &w->run.block->config;
+  if (host_said) {
+    emulated_set_device (&k->emu, &w->device);
+    return;
+  }
   if (!k->emulated && !call_text (c, "device") && !run_link (c, &w->run, &w->device.link))
     call_note (c, "the link could not be measured, so plans are made for that of titanx-pascal; "
                   "--device says another");
@@ -210,67 +287,146 @@ static bool wait_for_room (call *c, runner *w) {
   return got <= 0 || error_set (&c->err, ERR_infeasible, "ended by a signal while it waited");
 }
 
-static bool supervise (call *c, runner *w) {
-  const char *name = call_text (c, "share");
+/* Each rank has a block and a budget of its own, and all see as many devices as there are ranks. */
+static bool prepare (call *c, rank_runs *all) {
+  runner *w = all->ranks;
   if (!program_prepare (c, &w->run))
     return false;
-  use_link (c, w);
+  use_link (c, w, all->host_said);
+  w->device.memory_bytes = all->budgets[0] + w->device.reserved_bytes;
+  if (all->n == 1)
+    return true;
+  emu_config *e = &w->run.block->config.emu;
+  e->cards = all->n;
+  bool as_budget = e->memory_bytes == all->budgets[0];
+  for (int32_t i = 1; i < all->n; i++) {
+    runner *r = &all->ranks[i];
+    *r = (runner){ .call = c, .rank = i, .share = { .socket = -1 }, .solver = -1 };
+    if (!program_add_rank (c, &w->run, i, &r->run))
+      return false;
+    shim_config *k = &r->run.block->config;
+    k->budget_bytes = all->budgets[i];
+    if (as_budget)
+      k->emu.memory_bytes = all->budgets[i];
+    r->device = w->device;
+    r->device.memory_bytes = all->budgets[i] + w->device.reserved_bytes;
+  }
+  return true;
+}
+
+static void end_solvers (rank_runs *all) {
+  for (int32_t i = 0; i < all->n; i++)
+    if (all->ranks[i].solver > 0) {
+      kill (all->ranks[i].solver, SIGKILL);
+      waitpid (all->ranks[i].solver, NULL, 0);
+    }
+}
+
+static bool supervise (call *c, rank_runs *all) {
+  const char *name = call_text (c, "share");
+  runner *w = all->ranks;
+  if (!prepare (c, all))
+    return false;
   if ((name && (!share_join (c, name, &w->device, &w->run.block->config, &w->share) ||
                 !wait_for_room (c, w))) ||
       !program_start (c, &w->run))
     return false;
   w->shows = call_flag (c, "progress") || (!c->quiet && isatty (STDERR_FILENO));
   while (program_runs (&w->run, true)) {
-    serve_solver (w);
-    show_progress (w);
+    for (int32_t i = 0; i < all->n; i++)
+      serve_solver (&all->ranks[i]);
+    show_progress (w, all->n);
     if (name)
       share_serve (c, &w->share, w->run.block);
   }
-  if (w->solver > 0) {
-    kill (w->solver, SIGKILL);
-    waitpid (w->solver, NULL, 0);
-  }
+  end_solvers (all);
   return true;
+}
+
+/* ---- the end ---- */
+
+static bool draw (call *c, const runner *w, const char *option,
+                  bool (*write) (call *, const program_run *, const char *)) {
+  const char *given = call_text (c, option);
+  const char *path = given ? call_rank_path (c, given, w->rank) : NULL;
+  return !given || (path && program_told (c, &w->run) && write (c, &w->run, path));
+}
+
+/* The files and lines of each rank, and those of all. */
+static bool tell (call *c, rank_runs *all, int status) {
+  const shim_block *blocks[MOST_RANKS];
+  bool good = true;
+  for (int32_t i = 0; i < all->n; i++) {
+    const shim_block *b = blocks[i] = all->ranks[i].run.block;
+    if (all->n > 1)
+      call_note (c, "rank %d%s", i, b->seen.ops ? ":" : " did nothing on a gpu");
+    if (all->n == 1 || b->seen.ops)
+      run_summary (c, b, i + 1 == all->n ? status : 0);
+  }
+  good = run_report (c, blocks, all->n, status,
+                     call_text (c, "share") ? share_high_bytes (&all->ranks->share) : -1);
+  for (int32_t i = 0; good && i < all->n; i++)
+    good =
+        (all->n > 1 && !blocks[i]->seen.ops) ||
+        (draw (c, &all->ranks[i], "chrome", run_chrome) &&
+         draw (c, &all->ranks[i], "html", run_html) && program_is_ordered (c, &all->ranks[i].run));
+  return good;
+}
+
+/* The program's own, unless that is 0 and a rank failed in what ferry had to do. */
+static int status_of (const rank_runs *all, int status) {
+  for (int32_t i = 0; i < all->n && status == EXIT_YES; i++) {
+    if (all->ranks[i].run.block->faults > 0)
+      status = EXIT_NO;
+    else if (all->ranks[i].unkept)
+      status = error_exit_status (ERR_file);
+  }
+  return status;
 }
 
 static int run (call *c) {
   shim_block asked = { 0 };
-  runner w = { .call = c, .run = { .block = &asked }, .share = { .socket = -1 }, .solver = -1 };
+  rank_runs all = { .ranks = NEW (c->arena, MOST_RANKS, runner, &c->err), .n = 1 };
+  runner *w = all.ranks;
+  if (!w)
+    return call_failed (c);
+  *w = (runner){ .call = c, .run = { .block = &asked }, .share = { .socket = -1 }, .solver = -1 };
   if (c->n_operands == 0) {
     if (!call_text (c, "share"))
       error_set (&c->err, ERR_usage, "run needs a program behind its options");
     return call_text (c, "share") && share_ask (c, call_text (c, "share")) ? EXIT_YES
                                                                            : call_failed (c);
   }
-  bool good = read_limits (c, &w, &asked.config) && has_plan (c) && supervise (c, &w);
-  int status = good ? program_status (&w.run) : EXIT_NO;
-  good = good && program_was_seen (c, &w.run);
-  if (good && w.shown_ns > 0)
+  bool good = read_limits (c, &all, &asked.config) && has_plan (c) && supervise (c, &all);
+  int status = good ? program_status (&w->run) : EXIT_NO;
+  good = good && program_was_seen (c, &w->run);
+  if (good && w->shown_ns > 0)
     fprintf (stderr, "\n");
-  if (good)
-    run_summary (c, w.run.block, status);
-  good = good && run_report (c, w.run.block, status,
-                             call_text (c, "share") ? share_high_bytes (&w.share) : -1);
-  if (good && call_text (c, "chrome"))
-    good = program_told (c, &w.run) && run_chrome (c, &w.run, call_text (c, "chrome"));
-  if (good && call_text (c, "html"))
-    good = program_told (c, &w.run) && run_html (c, &w.run, call_text (c, "html"));
-  good = good && program_is_ordered (c, &w.run);
-  share_leave (&w.share);
-  if (good && w.run.block->faults > 0 && status == EXIT_YES)
-    status = EXIT_NO;
-  if (good && w.unkept && status == EXIT_YES)
-    status = error_exit_status (ERR_file);
-  status = good ? status : program_failed (c, &w.run);
-  if (w.run.block != &asked)
-    program_clean (&w.run);
+  good = good && tell (c, &all, status);
+  share_leave (&w->share);
+  status = good ? status_of (&all, status) : program_failed (c, &w->run);
+  for (int32_t i = all.n - 1; i > 0; i--)
+    program_clean (&all.ranks[i].run);
+  if (w->run.block != &asked)
+    program_clean (&w->run);
   return status;
 }
 
 static const cli_option options[] = {
-  { 'b', "budget", "SIZE", "device memory that the program's tensors may take, such as 4GiB",
+  { 'b', "budget", "SIZE,...",
+    "device memory that the program's tensors may take, such as 4GiB; with --ranks one for all, or "
+    "one each",
     RANGE_SIZE },
-  { 0, "host", "SIZE", "host memory that may be pinned; default: half of what is available",
+  { 0,
+    "ranks",
+    "N",
+    "the program has N processes with a device each, which LOCAL_RANK or CUDA_VISIBLE_DEVICES "
+    "tells, or their context; default: 1, or with a host's name its cards",
+    { UNITS_COUNT, 1, HOST_MOST_CARDS } },
+  { 0, "host", "SIZE|NAME|FILE",
+    "host memory that may be pinned by each rank; or the host whose links the ranks share, a name "
+    "of "
+    "`ferry hosts` or a host file; default: half of what is available, for all ranks",
     RANGE_SIZE },
   { 'd', "device", "NAME|FILE",
     "the card whose link plans are made for; default: this machine's, which is "

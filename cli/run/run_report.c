@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/run/run_report.h"
 
+#include "base/order.h"
 #include "base/units.h"
 
 /* The mean of a sum over the planned steps that were timed. */
@@ -139,69 +140,113 @@ void run_summary (const call *c, const shim_block *b, int status) {
     call_note (c, "%s failed with status %d", c->operands[0], status);
 }
 
-bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_bytes) {
+static void write_report (json_writer *w, const shim_block *b, int status,
+                          int64_t shared_high_bytes) {
   const shim_seen *s = &b->seen;
+  json_open_object (w);
+  json_add_int (w, "better_ns", s->better_ns);
+  json_add_int (w, "better_plans", s->better_plans);
+  json_add_int (w, "budget_bytes", b->config.budget_bytes);
+  json_add_int (w, "changed", s->changed);
+  json_add_text (w, "changed_op", b->changed_op);
+  json_add_int (w, "checks", s->checks);
+  json_add_int (w, "clean_bytes", s->clean_bytes);
+  json_add_int (w, "crossing_bytes", s->crossing_bytes);
+  json_add_int (w, "device_high_bytes", s->device_high_bytes);
+  json_add_int (w, "driver_high_bytes", s->driver_high_bytes);
+  json_add_int (w, "dropped_bytes", s->dropped_bytes);
+  json_add_bool (w, "ended", b->ended);
+  json_add_int (w, "entries", s->entries);
+  json_add_int (w, "evictions", s->evictions);
+  json_add_int (w, "exit_status", status);
+  json_add_text (w, "fault_op", b->fault_op);
+  json_add_int (w, "faults", b->faults);
+  json_add_int (w, "floor_bytes", s->floor_bytes);
+  json_add_text (w, "floor_op", b->floor_op);
+  json_add_int (w, "host_high_bytes", s->host_high_bytes);
+  json_add_int (w, "in_bytes", s->in_bytes);
+  json_add_int (w, "launches", s->launches);
+  json_add_int (w, "learned_ops", s->learned_ops);
+  json_add_int (w, "leaves", s->leaves);
+  json_add_text (w, "left_at", b->left_at);
+  json_add_int (w, "live_high_bytes", s->live_high_bytes);
+  add_again (w, b);
+  json_add_int (w, "map_calls", s->map_calls);
+  json_put_key (w, "messages");
+  json_open_array (w);
+  for (int i = 0; i < b->messages && i < SHIM_MESSAGES; i++)
+    json_put_text (w, b->message[i]);
+  json_close_array (w);
+  json_add_int (w, "ops", s->ops);
+  json_add_int (w, "out_bytes", s->out_bytes);
+  json_add_int (w, "planned_map_calls", s->planned_map_calls);
+  json_add_int (w, "planned_step_ns", step_ns (s, s->planned_ns));
+  json_add_int (w, "planned_steps", s->planned_steps);
+  json_add_int (w, "plans", s->plans);
+  json_add_int (w, "predicted_step_ns", step_ns (s, s->predicted_ns));
+  json_add_bool (w, "refused", b->refused);
+  json_add_int (w, "remade_on_leaving", s->remade_on_leaving);
+  json_add_text (w, "remade_op", b->remade_op);
+  json_add_int (w, "remakes", s->remakes);
+  json_add_int (w, "resizes", s->resizes);
+  json_add_int (w, "room_waits", s->room_waits);
+  json_add_int (w, "served_plans", s->served_plans);
+  json_add_int (w, "shared_high_bytes", shared_high_bytes);
+  json_add_int (w, "stall_ns", s->planned_timed > 0 ? stall_ns (b) : 0);
+  json_add_int (w, "strict_steps", s->strict_steps);
+  json_add_int (w, "tested_ops", s->tested_ops);
+  add_unfit (w, b);
+  json_add_int (w, "unplanned", s->unplanned);
+  json_close_object (w);
+}
+
+/* Sums over the ranks, and the slowest of their steps. */
+static void write_together (json_writer *w, const shim_block *const *ranks, int32_t n) {
+  shim_seen all = { 0 };
+  int64_t planned_ns = 0, predicted_ns = 0;
+  for (int32_t i = 0; i < n; i++) {
+    const shim_seen *s = &ranks[i]->seen;
+    all.ops += s->ops;
+    all.out_bytes += s->out_bytes;
+    all.in_bytes += s->in_bytes;
+    all.host_high_bytes += s->host_high_bytes;
+    all.planned_steps += s->planned_steps;
+    planned_ns = max_of (planned_ns, step_ns (s, s->planned_ns));
+    predicted_ns = max_of (predicted_ns, step_ns (s, s->predicted_ns));
+  }
+  json_open_object (w);
+  json_add_int (w, "host_high_bytes", all.host_high_bytes);
+  json_add_int (w, "in_bytes", all.in_bytes);
+  json_add_int (w, "ops", all.ops);
+  json_add_int (w, "out_bytes", all.out_bytes);
+  json_add_int (w, "planned_step_ns", planned_ns);
+  json_add_int (w, "planned_steps", all.planned_steps);
+  json_add_int (w, "predicted_step_ns", predicted_ns);
+  json_close_object (w);
+}
+
+bool run_report (call *c, const shim_block *const *ranks, int32_t n, int status,
+                 int64_t shared_high_bytes) {
   const char *path = call_text (c, "report");
   json_writer w;
   bytes text = { 0 };
   if (!path)
     return true;
-  json_begin (&w, 1);
-  json_open_object (&w);
-  json_add_int (&w, "better_ns", s->better_ns);
-  json_add_int (&w, "better_plans", s->better_plans);
-  json_add_int (&w, "budget_bytes", b->config.budget_bytes);
-  json_add_int (&w, "changed", s->changed);
-  json_add_text (&w, "changed_op", b->changed_op);
-  json_add_int (&w, "checks", s->checks);
-  json_add_int (&w, "clean_bytes", s->clean_bytes);
-  json_add_int (&w, "crossing_bytes", s->crossing_bytes);
-  json_add_int (&w, "device_high_bytes", s->device_high_bytes);
-  json_add_int (&w, "driver_high_bytes", s->driver_high_bytes);
-  json_add_int (&w, "dropped_bytes", s->dropped_bytes);
-  json_add_bool (&w, "ended", b->ended);
-  json_add_int (&w, "entries", s->entries);
-  json_add_int (&w, "evictions", s->evictions);
-  json_add_int (&w, "exit_status", status);
-  json_add_text (&w, "fault_op", b->fault_op);
-  json_add_int (&w, "faults", b->faults);
-  json_add_int (&w, "floor_bytes", s->floor_bytes);
-  json_add_text (&w, "floor_op", b->floor_op);
-  json_add_int (&w, "host_high_bytes", s->host_high_bytes);
-  json_add_int (&w, "in_bytes", s->in_bytes);
-  json_add_int (&w, "launches", s->launches);
-  json_add_int (&w, "learned_ops", s->learned_ops);
-  json_add_int (&w, "leaves", s->leaves);
-  json_add_text (&w, "left_at", b->left_at);
-  json_add_int (&w, "live_high_bytes", s->live_high_bytes);
-  add_again (&w, b);
-  json_add_int (&w, "map_calls", s->map_calls);
-  json_put_key (&w, "messages");
-  json_open_array (&w);
-  for (int i = 0; i < b->messages && i < SHIM_MESSAGES; i++)
-    json_put_text (&w, b->message[i]);
-  json_close_array (&w);
-  json_add_int (&w, "ops", s->ops);
-  json_add_int (&w, "out_bytes", s->out_bytes);
-  json_add_int (&w, "planned_map_calls", s->planned_map_calls);
-  json_add_int (&w, "planned_step_ns", step_ns (s, s->planned_ns));
-  json_add_int (&w, "planned_steps", s->planned_steps);
-  json_add_int (&w, "plans", s->plans);
-  json_add_int (&w, "predicted_step_ns", step_ns (s, s->predicted_ns));
-  json_add_bool (&w, "refused", b->refused);
-  json_add_int (&w, "remade_on_leaving", s->remade_on_leaving);
-  json_add_text (&w, "remade_op", b->remade_op);
-  json_add_int (&w, "remakes", s->remakes);
-  json_add_int (&w, "resizes", s->resizes);
-  json_add_int (&w, "room_waits", s->room_waits);
-  json_add_int (&w, "served_plans", s->served_plans);
-  json_add_int (&w, "shared_high_bytes", shared_high_bytes);
-  json_add_int (&w, "stall_ns", s->planned_timed > 0 ? stall_ns (b) : 0);
-  json_add_int (&w, "strict_steps", s->strict_steps);
-  json_add_int (&w, "tested_ops", s->tested_ops);
-  add_unfit (&w, b);
-  json_add_int (&w, "unplanned", s->unplanned);
-  json_close_object (&w);
+  json_begin (&w, n > 1 ? 3 : 1);
+  if (n > 1) {
+    json_open_object (&w);
+    json_add_int (&w, "exit_status", status);
+    json_put_key (&w, "ranks");
+    json_open_array (&w);
+  }
+  for (int32_t i = 0; i < n; i++)
+    write_report (&w, ranks[i], status, shared_high_bytes);
+  if (n > 1) {
+    json_close_array (&w);
+    json_put_key (&w, "together");
+    write_together (&w, ranks, n);
+    json_close_object (&w);
+  }
   bool good = json_finish (&w, &text, &c->err) && call_write (c, path, text.data, text.size);
   bytes_free (&text);
   return good;

@@ -95,9 +95,16 @@ static bool keep_drawn (const run_planner *w, const trace *t, const plan *p) {
                        &c->err));
 }
 
-static bool keep_files (call *c, const trace *t, const plan *p) {
-  const char *kept = call_text (c, "keep-plan"), *kept_trace = call_text (c, "keep-trace");
-  return (!kept || plan_store (p, kept, false, &c->err)) &&
+/* An option's file; NULL: none, or c->err. */
+static const char *file_of (const run_planner *w, const char *option) {
+  const char *given = call_text (w->call, option);
+  return given ? call_rank_path (w->call, given, w->rank) : NULL;
+}
+
+static bool keep_files (const run_planner *w, const trace *t, const plan *p) {
+  call *c = w->call;
+  const char *kept = file_of (w, "keep-plan"), *kept_trace = file_of (w, "keep-trace");
+  return !c->err.code && (!kept || plan_store (p, kept, false, &c->err)) &&
          (!kept_trace || trace_store (t, kept_trace, TRACE_PLAIN, &c->err));
 }
 
@@ -189,6 +196,6 @@ run_outcome run_step (run_planner *w, int number) {
   good = good && (!call_text (c, "share") || share_tell_step (c, w->share, t));
   steps_close (&s);
   return !good                                          ? RUN_NO_PLAN
-         : keep_files (c, t, p) && keep_drawn (w, t, p) ? RUN_PLANNED
+         : keep_files (w, t, p) && keep_drawn (w, t, p) ? RUN_PLANNED
                                                         : RUN_UNKEPT;
 }

@@ -10,6 +10,7 @@
 
 typedef struct run_planner {
   call *call;
+  int32_t rank; /* files are named by it */
   program_run *run;
   share *share;   /* with --share */
   device *device; /* its granule becomes the program's */

@@ -41,6 +41,7 @@ typedef struct shim_config {
   char cupti[SHIM_PATH];  /* whose records give a profile's times; "": event pairs do */
   char share[SHIM_PATH];  /* the roster of the programs that share the budget; "": none do */
   int32_t share_row;      /* the program's in it */
+  int32_t ranks; /* processes with a device and a block each, that of N > 0 in rank-N; 0: one */
 } shim_config;
 
 /* A group of programs that share a card: a roster (base/roster.h) with these words. Room is raised
@@ -159,6 +160,7 @@ typedef struct shim_block {
 
 /* The names of files in the block's folder. */
 #define SHIM_BLOCK_FILE "block"
+#define SHIM_RANK "rank"     /* -N behind it: the folder of that rank's block and files */
 #define SHIM_RECORD "record" /* a profile's beats */
 #define SHIM_STEP "step"     /* a step to be planned, in the same form; -N behind it */
 #define SHIM_LAST "last"     /* the last planned step, with --chrome */

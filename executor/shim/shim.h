@@ -146,6 +146,7 @@ typedef struct shim {
   shim_block *block;
   bool alone;    /* this process is the owner's child, or not the owner: pass everything on */
   bool begun;    /* with the driver, by its cuInit */
+  bool ranked;   /* the block is the rank's own, or there is one rank */
   bool second;   /* another copy, in a namespace of its own: nothing is passed on */
   bool started;  /* the arena is there */
   bool shut;     /* it cannot be: nothing is allocated, since that would be beside the budget */
@@ -227,6 +228,11 @@ void shim_say (shim *s, const char *format, ...) PRINTF_LIKE (2, 3);
 bool shim_is_gone (void);           /* the process ends, and the driver answers nothing more */
 CUresult shim_started (CUresult r); /* after cuInit */
 void shim_finish (void);            /* writes what is to be kept; once */
+shim_block *shim_open_block (const char *path); /* or NULL */
+/* Before the driver is asked anything, and with the first memory: the block becomes that of the
+   process's rank. False: it has none. */
+bool ranks_begin (shim *s);
+bool ranks_settle (shim *s);
 CUcontext shim_primary (const driver *d); /* that the runtime works in, once somebody holds it */
 bool shim_is_inside (void);
 bool shim_set_inside (bool on); /* returns what it was before */

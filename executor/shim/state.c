@@ -71,7 +71,7 @@ void shim_say (shim *s, const char *format, ...) {
     memcpy (s->block->message[n], text, sizeof text);
 }
 
-static shim_block *open_block (const char *path) {
+shim_block *shim_open_block (const char *path) {
   int file = open (path, O_RDWR | O_CLOEXEC);
   if (file < 0)
     return NULL;
@@ -173,7 +173,7 @@ void shim_load (void) {
     return;
   }
   the_library = the_driver.library;
-  shim_block *b = block == NULL ? NULL : open_block (block);
+  shim_block *b = block == NULL ? NULL : shim_open_block (block);
   shim *s = b == NULL ? NULL : calloc (1, sizeof *s);
   if (s == NULL)
     return;
@@ -261,7 +261,8 @@ static CUresult own (shim *s, bool works) {
   }
   s->shut = true;
   shim_say (s,
-            "process %d wants the gpu too; the budget belongs to %d; give each its own ferry run",
+            "process %d wants the gpu too; the budget belongs to %d; with a gpu for each, give "
+            "--ranks N, else each its own ferry run",
             me, owner < 0 ? -owner : owner);
   return CUDA_ERROR_NO_DEVICE;
 }
@@ -276,28 +277,34 @@ CUresult wrap_init (unsigned int flags) {
   pthread_mutex_lock (&s->lock);
   inside = true;
   CUresult (*configure) (const emu_config *) = shim_symbol (EMU_CONFIGURE);
-  CUresult r = CUDA_SUCCESS;
-  if (!s->begun && c->emulated && configure != NULL)
+  CUresult r = s->begun || ranks_begin (s) ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+  c = &s->block->config;
+  if (r == CUDA_SUCCESS && !s->begun && c->emulated && configure != NULL)
     r = configure (&c->emu);
   if (r == CUDA_SUCCESS)
     r = s->real.init (flags);
   s->begun = s->begun || r == CUDA_SUCCESS;
-  if (r == CUDA_SUCCESS)
+  if (r == CUDA_SUCCESS && s->ranked)
     r = own (s, false);
   inside = false;
   pthread_mutex_unlock (&s->lock);
   return r;
 }
 
+/* The first that is active: a process has one device, of all that it may see. */
 CUcontext shim_primary (const driver *d) {
   unsigned int flags;
-  int active = 0;
   CUcontext found = NULL;
-  if (d->primary_state == NULL || d->primary_state (0, &flags, &active) != CUDA_SUCCESS ||
-      !active || d->primary_retain (&found, 0) != CUDA_SUCCESS)
-    return NULL;
-  d->primary_release (0);
-  return found;
+  for (CUdevice i = 0; d->primary_state != NULL && i < EMU_CARDS; i++) {
+    int active = 0;
+    if (d->primary_state (i, &flags, &active) != CUDA_SUCCESS)
+      return NULL;
+    if (active && d->primary_retain (&found, i) == CUDA_SUCCESS) {
+      d->primary_release (i);
+      return found;
+    }
+  }
+  return NULL;
 }
 
 /* The runtime does not set a context on each thread (PyTorch's backward pass has none at first);
@@ -320,7 +327,7 @@ static void take_back_context (shim *s) {
 static bool start (shim *s) {
   if (s->started || s->shut)
     return s->started;
-  if (own (s, true) != CUDA_SUCCESS || s->alone)
+  if (!ranks_settle (s) || own (s, true) != CUDA_SUCCESS || s->alone)
     return false;
   if (has_escape (s)) {
     s->block->refused = 1;

@@ -47,8 +47,9 @@ void gpu_open (gpu *g, int argc, char **argv) {
 #include "executor/driver/driver.def"
 #undef DRIVER
   CUdevice device;
+  const char *ordinal = getenv ("GPU_DEVICE");
   gpu_must (g, g->init (0), "cuInit");
-  gpu_must (g, g->device_get (&device, 0), "cuDeviceGet");
+  gpu_must (g, g->device_get (&device, ordinal ? (int)strtol (ordinal, NULL, 10) : 0), "cuDeviceGet");
   gpu_must (g, g->primary_retain (&g->context, device), "cuDevicePrimaryCtxRetain");
   gpu_must (g, g->ctx_set_current (g->context), "cuCtxSetCurrent");
   gpu_must (g, g->module_load_file (&g->module, argv[1]), argv[1]);

@@ -719,16 +719,16 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { HABIT (streams),    HABIT (workspaces), HABIT (churn),     HABIT (pointers),
-              HABIT (unified),    HABIT (unaligned),  HABIT (weights),   HABIT (shapes),
-              HABIT (accumulate), HABIT (workers),    HABIT (hidden),    HABIT (perturbed),
-              HABIT (phases),     HABIT (launches),   HABIT (races),     HABIT (leaves),
-              HABIT (aborts),     HABIT (leaving),    HABIT (turns),
-              HABIT (parts),     HABIT (wide),
-              HABIT (waiting),    HABIT (results),    HABIT (carried),   HABIT (gradients),
-              HABIT (ages),       HABIT (python),     HABIT (unsteady),  HABIT (lengths),
-              HABIT (asks),       HABIT (counts),     HABIT (unused),    HABIT (handled),
-              HABIT (busy),       HABIT (threads),    HABIT (snapshots), HABIT (branches) };
+  } all[] = { HABIT (streams),    HABIT (workspaces), HABIT (churn),   HABIT (pointers),
+              HABIT (unified),    HABIT (unaligned),  HABIT (weights), HABIT (shapes),
+              HABIT (accumulate), HABIT (workers),    HABIT (hidden),  HABIT (perturbed),
+              HABIT (phases),     HABIT (launches),   HABIT (races),   HABIT (leaves),
+              HABIT (aborts),     HABIT (leaving),    HABIT (turns),   HABIT (parts),
+              HABIT (wide),       HABIT (waiting),    HABIT (results), HABIT (carried),
+              HABIT (gradients),  HABIT (ages),       HABIT (python),  HABIT (unsteady),
+              HABIT (lengths),    HABIT (asks),       HABIT (counts),  HABIT (unused),
+              HABIT (handled),    HABIT (busy),       HABIT (threads), HABIT (snapshots),
+              HABIT (branches) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {

@@ -2,6 +2,7 @@
 /* Trains a network of dense layers: an allocation, a launch and a free for each tensor of a step.
    At its end it may end its context too, in one of the ways that there are, or go on in it. */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,16 @@ static void leave (gpu *g, const char *how) {
   }
 }
 
+/* Memory of another device's context. */
+static void open_second (gpu *g) {
+  CUcontext other;
+  CUdeviceptr at = 0;
+  gpu_must (g, g->primary_retain (&other, 1), "cuDevicePrimaryCtxRetain");
+  gpu_must (g, g->ctx_set_current (other), "cuCtxSetCurrent");
+  printf ("second: %d\n", (int)g->mem_alloc (&at, SQUARE));
+  gpu_must (g, g->ctx_set_current (g->context), "cuCtxSetCurrent");
+}
+
 int main (int argc, char **argv) {
   const char *how = argc > 3 ? argv[3] : "";
   gpu g;
@@ -93,8 +104,13 @@ int main (int argc, char **argv) {
   n.loss = gpu_alloc (&g, 1, NULL);
   gpu_fill (&g, n.input, ROW, 100, NULL);
   gpu_fill (&g, n.wanted, ROW, 101, NULL);
-  for (int i = 0; i < g.steps; i++)
+  for (int i = 0; i < g.steps; i++) {
     step (&g, &n, i);
+    if (strcmp (how, "die") == 0 && i == g.steps / 2)
+      raise (SIGKILL);
+  }
+  if (strcmp (how, "two") == 0)
+    open_second (&g);
   for (int i = 0; i < LAYERS; i++)
     gpu_say_digest (&g, "weight", n.weight[i], SQUARE);
   gpu_close (&g);

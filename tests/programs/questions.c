@@ -16,7 +16,8 @@ static const CUpointer_attribute asked[ASKED] = {
   CU_POINTER_ATTRIBUTE_MAPPED,           CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
 };
 
-/* As far as it is the same in every run: addresses by what they are apart from the one asked for. */
+/* As far as it is the same in every run: addresses by what they are apart from the one asked for.
+ */
 static void say_word (const gpu *g, CUpointer_attribute a, uint64_t word, CUdeviceptr at) {
   if (a == CU_POINTER_ATTRIBUTE_CONTEXT)
     printf (" context %d", word == (uintptr_t)g->context ? 1 : word == 0 ? 0 : -1);
@@ -35,11 +36,11 @@ static void ask_address (const gpu *g, const char *what, CUdeviceptr at) {
   CUdeviceptr base = 0;
   size_t bytes = 0;
   for (int i = 0; i < ASKED; i++) {
-    bool is_int =
-        asked[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || asked[i] == CU_POINTER_ATTRIBUTE_MAPPED ||
-        asked[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
-        asked[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ||
-        asked[i] == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE;
+    bool is_int = asked[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
+                  asked[i] == CU_POINTER_ATTRIBUTE_MAPPED ||
+                  asked[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
+                  asked[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ||
+                  asked[i] == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE;
     all[i] = asked[i];
     word[i] = is_int ? 0x5a5a5a5a : 0x5a5a5a5a5a5a5a5a;
     out[i] = &word[i];
