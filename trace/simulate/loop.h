@@ -25,6 +25,8 @@ typedef struct loop {
   sim_run *r;
   int64_t now_ns;
   int32_t n_cards;
+  bool alone; /* ops have their card's whole speed: nobody else's run on it at the same time */
+  bool line;  /* copies of several lanes stand before one engine */
   int32_t running, ran;       /* lanes that run ops now, and when the shares were dealt last */
   bool shares_changed, asked; /* a lane's op set changed; `until` is to be asked */
   bool flows_changed;         /* the set of engines that carry */
@@ -45,7 +47,8 @@ void ops_share (loop *l);
 void op_start (loop *l, sim_lane *lane, sim_stream *s);
 void op_end (loop *l, sim_lane *lane, sim_stream *s);
 
-bool copy_end (loop *l, int32_t card, copy_way way);
+/* The engine has carried all. */
+void copy_end (loop *l, int32_t card, copy_way way);
 void copy_start (loop *l, int32_t card, copy_way way);
 /* New rates where what carries has changed; false where an end would pass all time. */
 bool copies_carry (loop *l);

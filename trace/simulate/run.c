@@ -83,20 +83,24 @@ static bool instant (loop *l) {
   bool any;
   do {
     any = false;
-    for (int32_t card = 0; card < l->n_cards; card++) {
-      any |= copy_end (l, card, WAY_out);
-      any |= copy_end (l, card, WAY_in);
-    }
+    for (int32_t card = 0; card < l->n_cards; card++)
+      for (int way = 0; way < COPY_WAYS; way++) {
+        const engine *e = &l->engines[card][way];
+        if (e->lane < 0 || !e->carries || e->end_ns > l->now_ns)
+          continue;
+        copy_end (l, card, (copy_way)way);
+        any = true;
+      }
     any |= ops_advance (l);
   } while (any && !l->asked);
   if (any)
     return true;
   if (l->shares_changed)
     ops_share (l);
-  for (int32_t card = 0; card < l->n_cards; card++) {
-    copy_start (l, card, WAY_out);
-    copy_start (l, card, WAY_in);
-  }
+  for (int32_t card = 0; card < l->n_cards; card++)
+    for (int way = 0; way < COPY_WAYS; way++)
+      if (l->engines[card][way].lane < 0 || l->line)
+        copy_start (l, card, (copy_way)way);
   return copies_carry (l);
 }
 
@@ -120,6 +124,8 @@ static void reset_lanes (loop *l) {
 bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context), void *context,
                     error *err) {
   loop l = { .r = r, .n_cards = r->host ? r->n_lanes : 1, .outs_held = r->laden };
+  l.alone = r->n_lanes == 1 || r->host || r->turns;
+  l.line = r->n_lanes > 1 && !r->host;
   for (int32_t card = 0; card < l.n_cards; card++)
     l.engines[card][WAY_out].lane = l.engines[card][WAY_in].lane = -1;
   reset_lanes (&l);

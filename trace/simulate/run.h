@@ -15,9 +15,12 @@ enum { SIM_STEPS = 32, SIM_JOB_STEPS = 33, SIM_NO_STEP = -1, SIM_NO_OP = -1 };
 typedef struct sim_op {
   int64_t ns, gap_ns;
   int32_t ins, outs; /* INT32_MIN: none */
-  int32_t group;     /* of a collective: its ranks; -1: none */
-  int32_t nth;       /* and which of theirs in a step */
 } sim_op;
+
+typedef struct sim_meeting {
+  int32_t group; /* of a collective: its ranks; -1: the op is none */
+  int32_t nth;   /* and which of theirs in a step */
+} sim_meeting;
 
 typedef struct sim_copy {
   int64_t ops, outs; /* an out needs ops only */
@@ -54,8 +57,9 @@ typedef struct sim_lane {
   sim_op *ops;
   sim_copy *outs, *ins;
   sim_stream *streams;
-  sim_beside *beside; /* NULL: one stream */
-  int32_t *in_group;  /* per group: how many collectives of it there are in a step */
+  sim_beside *beside;    /* NULL: one stream */
+  sim_meeting *meetings; /* per op; NULL: ranks have no collectives */
+  int32_t *in_group;     /* per group: how many collectives of it there are in a step */
   /* each queue's state: the step and place of its head, and all that ended before it */
   int32_t op_step, out_step, out, in_step, in;
   int32_t running;                       /* streams that run an op */

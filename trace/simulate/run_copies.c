@@ -110,10 +110,8 @@ static void queue_ends (loop *l, sim_lane *lane, copy_way way) {
   }
 }
 
-bool copy_end (loop *l, int32_t card, copy_way way) {
+void copy_end (loop *l, int32_t card, copy_way way) {
   engine *e = &l->engines[card][way];
-  if (e->lane < 0 || !e->carries || e->end_ns > l->now_ns)
-    return false;
   sim_lane *lane = &l->r->lanes[e->lane];
   e->lane = -1;
   e->carries = false;
@@ -122,7 +120,6 @@ bool copy_end (loop *l, int32_t card, copy_way way) {
     op_end (l, lane, e->stream);
   else
     queue_ends (l, lane, way);
-  return true;
 }
 
 /* Sets the rate from now on; false where the end would pass all time. */

@@ -2,11 +2,6 @@
 #include "base/order.h"
 #include "trace/simulate/loop.h"
 
-/* Ops have their card's whole speed: nobody else's run on it at the same time. */
-static bool is_alone (const sim_run *r) {
-  return r->n_lanes == 1 || r->host || r->turns;
-}
-
 /* Ranks begin a step when the last of them has ended the one before. */
 static bool step_may_start (const sim_run *r, int32_t step) {
   for (int32_t i = 0; i < r->n_lanes; i++)
@@ -39,7 +34,7 @@ void op_start (loop *l, sim_lane *lane, sim_stream *s) {
   s->running = true;
   s->ready_ns = -1;
   s->op_from_ns = l->now_ns;
-  if (is_alone (l->r) || o->ns == 0)
+  if (l->alone || o->ns == 0)
     s->op_end_ns = l->now_ns + o->ns;
   else {
     s->op_work = (wide)o->ns * NANO;
@@ -97,7 +92,7 @@ void op_end (loop *l, sim_lane *lane, sim_stream *s) {
   s->running = false;
   if (--lane->running == 0)
     l->running--;
-  l->shares_changed = true;
+  l->shares_changed = !l->alone;
   if (lane->beside) {
     end_beside (l, lane, s);
     return;
@@ -136,15 +131,16 @@ static bool is_copy (const sim_lane *lane, int32_t k) {
   return lane->beside && lane->beside->bytes && lane->beside->bytes[k] != 0;
 }
 
-static bool waits_for_ranks (const sim_run *r, const sim_op *o) {
-  return r->host && o->group >= 0;
+static bool waits_for_ranks (const sim_lane *lane, int32_t k) {
+  return lane->meetings && lane->meetings[k].group >= 0;
 }
 
 /* The stream of a rank that has come to that collective; NULL: none has. */
-static sim_stream *arrival (const sim_lane *lane, const sim_op *o) {
+static sim_stream *arrival (const sim_lane *lane, sim_meeting at) {
   for (int32_t j = 0; j < lane->n_streams; j++) {
     sim_stream *s = &lane->streams[j];
-    if (s->ready_ns >= 0 && lane->ops[s->op].group == o->group && lane->ops[s->op].nth == o->nth)
+    if (s->ready_ns >= 0 && lane->meetings[s->op].group == at.group &&
+        lane->meetings[s->op].nth == at.nth)
       return s;
   }
   return NULL;
@@ -158,13 +154,13 @@ static bool ranks_meet (loop *l) {
       const sim_stream *s = &l->r->lanes[i].streams[j];
       if (s->ready_ns < 0)
         continue;
-      const sim_op *o = &l->r->lanes[i].ops[s->op];
+      sim_meeting at = l->r->lanes[i].meetings[s->op];
       bool all = true;
       for (int32_t k = 0; all && k < l->r->n_lanes; k++)
-        all = !l->r->lanes[k].in_group[o->group] || arrival (&l->r->lanes[k], o);
+        all = !l->r->lanes[k].in_group[at.group] || arrival (&l->r->lanes[k], at);
       for (int32_t k = 0; all && k < l->r->n_lanes; k++)
-        if (l->r->lanes[k].in_group[o->group])
-          op_start (l, &l->r->lanes[k], arrival (&l->r->lanes[k], o));
+        if (l->r->lanes[k].in_group[at.group])
+          op_start (l, &l->r->lanes[k], arrival (&l->r->lanes[k], at));
       any |= all;
     }
   return any;
@@ -185,7 +181,7 @@ bool ops_advance (loop *l) {
       s->ready_ns = l->now_ns;
       if (is_copy (lane, s->op))
         continue; /* an engine takes it */
-      if (waits_for_ranks (l->r, &lane->ops[s->op]))
+      if (waits_for_ranks (lane, s->op))
         arrived = true;
       else if (!l->r->turns) {
         op_start (l, lane, s);
@@ -205,7 +201,7 @@ void ops_share (loop *l) {
   int32_t ran = l->ran;
   l->ran = l->running;
   l->shares_changed = false;
-  if (is_alone (l->r) || !l->running)
+  if (!l->running)
     return;
   wide before = ran ? (wide)(NANO / ran) : 0, now = (wide)(NANO / l->running);
   for (int32_t i = 0; i < l->r->n_lanes; i++)

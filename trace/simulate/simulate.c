@@ -89,7 +89,7 @@ static bool read_order (const plan *p, const char *name, const int32_t *order, i
 
 static void fill_ops (sim_lane *lane, const trace *t, const plan *p) {
   for (int32_t i = 0; i < t->n_ops; i++)
-    lane->ops[i] = (sim_op){ t->ops[i].ns, t->ops[i].gap_ns, INT32_MIN, INT32_MIN, -1, 0 };
+    lane->ops[i] = (sim_op){ t->ops[i].ns, t->ops[i].gap_ns, INT32_MIN, INT32_MIN };
   for (int32_t i = 0; i < p->n_op_waits; i++)
     lane->ops[p->op_waits[i].op].outs = p->op_waits[i].outs;
   for (int32_t i = 0; i < p->n_ins; i++) {
@@ -245,14 +245,14 @@ static bool fill_groups (sim_run *r, const sim_job *jobs, arena *a, error *err) 
     return false;
   for (int32_t i = 0; i < r->n_lanes; i++) {
     sim_lane *lane = &r->lanes[i];
-    if (!(lane->in_group = NEW (a, most, int32_t, err)))
+    lane->in_group = NEW (a, most, int32_t, err);
+    lane->meetings = NEW (a, lane->n_ops, sim_meeting, err);
+    if (!lane->in_group || !lane->meetings)
       return false;
     for (int32_t k = 0; k < lane->n_ops; k++) {
       const op *o = &jobs[i].rewritten->trace->ops[k];
-      if (!o->collective)
-        continue;
-      lane->ops[k].group = number_of (names, &count, group_of (o));
-      lane->ops[k].nth = lane->in_group[lane->ops[k].group]++;
+      int32_t group = o->collective ? number_of (names, &count, group_of (o)) : -1;
+      lane->meetings[k] = (sim_meeting){ group, group < 0 ? 0 : lane->in_group[group]++ };
     }
   }
   return groups_agree (r, names, count, err);

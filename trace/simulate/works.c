@@ -122,6 +122,6 @@ bool works_simulate (const works *w, const device *d, arena *a, span **out, erro
   if (!*out || !lane.ops || !lane.streams || !fill_beside (w, number, a, &beside, err))
     return false;
   for (int32_t k = 0; k < n; k++)
-    lane.ops[k] = (sim_op){ at (w, k)->ns, 0, INT32_MIN, INT32_MIN, -1, 0 };
+    lane.ops[k] = (sim_op){ at (w, k)->ns, 0, INT32_MIN, INT32_MIN };
   return n == 0 || sim_run_until (&r, all_ended, NULL, err);
 }
