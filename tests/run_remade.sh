@@ -102,6 +102,11 @@ turns() { # steps of three kinds take turns: each has a plan of its own, and non
   moves=1 remade turns 4 70 -- turns=3 && right turns && [ "$status" = 0 ] && [ "$(figure planned_steps turns)" -ge 45 ] && [ "$(figure plans turns)" -le 6 ] && [ "$(figure remakes turns)" -gt 150 ] ||
     { grep 'plan\|remake\|entries' turns.json; return 1; }
 }
+eight() { # as many kinds as plans are kept: each gets one, which is found again when its turn comes
+  local steps=180
+  moves=1 remade eight 4 80 --remake off -- turns=8 && right eight && [ "$status" = 0 ] && [ "$(figure plans eight)" -ge 8 ] && [ "$(figure plans eight)" -le 16 ] &&
+    [ "$(figure planned_steps eight)" -ge 115 ] && [ "$(figure leaves eight)" -le 40 ] && ! grep -q 'no plan' eight.err || { grep '"plans\|leaves\|planned_steps' eight.json; cat eight.err; return 1; }
+}
 served() { # a server is told which ops can be made again: its plans are those that are made here
   "$ferry" serve --help >/dev/null 2>&1 || return 77
   "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err &
@@ -142,6 +147,7 @@ for kind in accumulate statistics value counter order scratch table habit beyond
 done
 claim "fills and copies within the device are made again too" moved
 claim "steps of several kinds that take turns have tensors made again" turns
+claim "eight kinds of step have eight plans" eight
 claim "plans of a server make tensors again too" served
 claim "digests find what nobody else would" trusting
 claim "$count random steps with random impurities, every other with fills and copies, under random budgets say what they say alone" random

@@ -77,6 +77,7 @@ typedef struct step {
   int32_t netted;    /* steps in which what was dropped was copied too */
   int64_t good_beat; /* the end of its last whole step */
   int64_t left;      /* the number of the time when it was left since; 0: it was not */
+  const struct step *then; /* whose steps came when its own were over, the last time; NULL */
 } step;
 
 static inline again_use again_uses (const step_again *a, int32_t ref) {

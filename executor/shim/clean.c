@@ -8,7 +8,7 @@
 #include "executor/shim/kernels.h"
 #include "executor/shim/record.h"
 
-enum { MOST_BYTES = 1 << 15, LEAST_BYTES = 1 << 10, PART = 64, WORDS = 2 };
+enum { MOST_BYTES = 1 << 15, LEAST_BYTES = 1 << 10, PART = 64, LARGE_PART = 8, WORDS = 2 };
 
 /* A run of pages with its two digests: of the host's copy, and of the bytes that leave. */
 typedef struct run {
@@ -29,8 +29,9 @@ static clean *clean_of (shim *s) {
   clean *c = s->clean;
   if (c != NULL || (c = s->clean = calloc (1, sizeof *c)) == NULL)
     return c;
-  int64_t part = s->chunk_bytes / PART;
-  int64_t bytes = part < LEAST_BYTES ? LEAST_BYTES : part < MOST_BYTES ? part : MOST_BYTES;
+  int64_t part = s->chunk_bytes / PART, large = s->chunk_bytes / LARGE_PART;
+  int64_t least = large < LEAST_BYTES ? large : LEAST_BYTES;
+  int64_t bytes = part < least ? least : part < MOST_BYTES ? part : MOST_BYTES;
   void *told = NULL;
   c->capacity = (int32_t)(bytes / (WORDS * (int64_t)sizeof *c->told));
   c->n_runs = 1;

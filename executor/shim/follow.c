@@ -327,6 +327,7 @@ static bool may_begin (shim *s, moment when) {
     leave (s, "other tensors are alive where the step begins", NULL);
     return false;
   }
+  plans_ended (&f->plans, f->plan);
   asking_better (s);
   plan_carry_over (s, f->plan);
   begin_step (s);

@@ -24,6 +24,9 @@ void plans_drop (shim *s, plans *all, const step *p) {
     i++;
   step *gone = all->kept[i];
   memmove (all->kept + i, all->kept + i + 1, (size_t)(--all->n - i) * sizeof *all->kept);
+  all->ended = all->ended == gone ? NULL : all->ended;
+  for (int32_t k = 0; k < all->n; k++)
+    all->kept[k]->then = all->kept[k]->then == gone ? NULL : all->kept[k]->then;
   for (int32_t k = 0; k < gone->n_tensors; k++) {
     const step_tensor *x = &gone->tensors[k];
     if (x->slot >= 0 && !x->lasts && !x->borrowed)
@@ -137,12 +140,34 @@ bool plans_have (const plans *all, int64_t beats) {
   return false;
 }
 
-/* The one that was followed last; of those that were left since, the one that was left first, so
-   that each has its turn. */
-static bool is_likelier (const step *p, const step *q) {
-  return (p->left == 0) != (q->left == 0) ? p->left == 0
-         : p->left == 0                   ? p->good_beat > q->good_beat
-                                          : p->left < q->left;
+void plans_ended (plans *all, step *p) {
+  if (all->ended != NULL && all->ended != p)
+    all->ended->then = p;
+  all->ended = p;
+}
+
+/* The steps of the one that was followed last are over, and this one's came then; it was not tried
+   since. */
+static bool is_next (const plans *all, const step *p) {
+  const step *last = all->ended;
+  return last != NULL && last->then == p && p->left < last->left;
+}
+
+/* A step of so many beats was repeated just now. */
+static bool is_repeated (const shim *s, const step *p) {
+  const repeat *r = &record_beats (s)->near;
+  return r->period == p->n_beats && r->run >= r->period;
+}
+
+/* The one that was followed last, or what came then, or what is repeated now; of those that were
+   left since, the one that was left first, so that each has its turn. */
+static bool is_likelier (const shim *s, const plans *all, const step *p, const step *q) {
+  bool next = is_next (all, p), repeats = is_repeated (s, p);
+  return next != is_next (all, q)           ? next
+         : repeats != is_repeated (s, q)    ? repeats
+         : (p->left == 0) != (q->left == 0) ? p->left == 0
+         : p->left == 0                     ? p->good_beat > q->good_beat
+                                            : p->left < q->left;
 }
 
 step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes) {
@@ -150,7 +175,7 @@ step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes
   for (int32_t i = all->n - 1; i >= 0; i--) {
     step *p = all->kept[i];
     if (p->beats[0].bytes == bytes && p->beats[0].token == token &&
-        (best == NULL || is_likelier (p, best)) && plan_all_last (s, p))
+        (best == NULL || is_likelier (s, all, p, best)) && plan_all_last (s, p))
       best = p;
   }
   return best;

@@ -12,6 +12,7 @@ enum { PLANS_KEPT = 8 };
 typedef struct plans {
   step *kept[PLANS_KEPT];
   int32_t n;
+  step *ended; /* whose step was followed to its end last; NULL: none's */
 } plans;
 
 /* Takes the step over. The one that was followed least recently goes where there are too many; so
@@ -19,8 +20,11 @@ typedef struct plans {
 bool plans_add (shim *s, plans *all, step *p);
 void plans_drop (shim *s, plans *all, const step *p);
 /* One whose step may begin with such a beat: bytes of an allocation, or -1 and the op's token. Of
-   several the one that was followed last and not left since. NULL: none. */
+   several the one that was followed last and not left since; else the one that came next when that
+   one's steps were over the last time. NULL: none. */
 step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes);
+/* A step of it was followed, and is over: only tensors that last are left. */
+void plans_ended (plans *all, step *p);
 /* True if a kept plan has that number of beats. */
 bool plans_have (const plans *all, int64_t beats);
 /* Exactly the tensors that outlast the step are there, and those that it frees of the one before.
