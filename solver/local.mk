@@ -201,6 +201,7 @@ libcore_a_SOURCES += \
   solver/recompute/guided.c \
   solver/recompute/online.c \
   solver/recompute/program.c \
+  solver/recompute/ranked.c \
   solver/recompute/recompute.c \
   solver/recompute/recompute.h \
   solver/recompute/room.c \

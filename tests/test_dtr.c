@@ -74,7 +74,8 @@ START_TEST (as_a_start_it_makes_plans_where_nothing_else_does) {
   tuning with = tuning_shipped, without;
   for (int i = 0; i < STRATEGIES; i++)
     with.off[i] = strcmp (strategy_rows[i].stage, "DROPS") == 0 || i == STRATEGY_TOP_published ||
-                  i == STRATEGY_SEARCH_small || i == STRATEGY_SEARCH_program_sets;
+                  i == STRATEGY_SEARCH_small || i == STRATEGY_SEARCH_program_sets ||
+                  i == STRATEGY_SEARCH_ranked;
   without = with;
   with.off[STRATEGY_DROPS_online] = false;
   for (uint64_t seed = 1; seed < 2 * SEEDS; seed += 2) {

@@ -351,6 +351,43 @@ START_TEST (the_guided_set_is_what_the_program_drops) {
 }
 END_TEST
 
+/* Where most of the step waits for the link, what is made again by segments costs less than what
+   moves instead. */
+START_TEST (segments_are_ranked_by_the_bounds_of_their_programs) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  device d = titanx;
+  d.roofline.fp32_flops *= 50;
+  d.roofline.memory_bytes_per_s *= 10;
+  trace *t = network ("resnet50", 16, 1, &d, a);
+  solve_options o = { .device = &d,
+                      .budget_bytes = peak_of (t, &d, a) / 10 * 6,
+                      .host_bytes = 64 * GIB,
+                      .recompute = RECOMPUTE_AUTO };
+  static const variant nothing = { .name = "nothing" };
+  recompute_program program;
+  recompute_result few, more, none;
+  variant_value carried, value;
+  ck_assert (recompute_solve_program (t, NULL, &o, NULL, true, a, &program, &err) && program.fits);
+  ck_assert (variant_bound (t, &nothing, &o, true, a, &carried, &err));
+  recompute_request q = { .trace = t, .options = &o, .guide = &program, .limit_ticks = 1 };
+  ck_assert (recompute_ranked (&q, carried.bound_ns, a, &few, &err));
+  ck_assert_int_eq (few.tried, 1); /* what is begun is done */
+  q.limit_ticks = 40 * few.ticks;
+  ck_assert_msg (recompute_ranked (&q, carried.bound_ns, a, &more, &err), "%s", err.text);
+  ck_assert_int_gt (more.tried, few.tried);
+  ck_assert_int_gt (more.best.n_recomputes, 0);
+  ck_assert_int_le (more.value.bound_ns, few.value.bound_ns);
+  ck_assert_int_lt (more.value.bound_ns, carried.bound_ns);
+  ck_assert_int_ge (more.value.bound_ns, program.bound.lower_bound_ns);
+  ck_assert (variant_bound (t, &more.best, &o, true, a, &value, &err));
+  ck_assert_int_eq (value.bound_ns, more.value.bound_ns);
+  ck_assert (recompute_ranked (&q, program.bound.lower_bound_ns, a, &none, &err));
+  ck_assert_int_eq (none.best.n_recomputes, 0);
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   int end = suite_cases (1) > 1 ? 2 : 1;
   const suite_row rows[] = {
@@ -360,6 +397,7 @@ int main (void) {
     { what_an_unrolled_network_lacks_is_dropped_too, 0, end },
     { sums_of_a_transformer_are_charged_with_what_went_into_them, 0, end },
     { the_guided_set_is_what_the_program_drops, 0, 0 },
+    { segments_are_ranked_by_the_bounds_of_their_programs, 0, 0 },
     { a_limit_is_one_of_programs_prices_and_plans_together, 0, 0 },
     { NULL, 0, 0 },
   };

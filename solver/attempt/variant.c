@@ -86,6 +86,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, bo
   how.classes = 1;
   how.limit_rounds = rough ? -1 : 0;
   how.keep_proof = false;
+  how.bound_only = true;
   rewritten_step *x = look (t, v, o, scratch, out, err);
   bool ok = x != NULL;
   if (ok && out->bound_ns != INT64_MAX) {

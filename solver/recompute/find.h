@@ -93,6 +93,20 @@ bool find_take (finding *f, const variant *v, variant_value *seen, error *err) M
 /* Tensors that segments of the way forward hand on are kept, in file recompute_segments; `until` in
    ticks. */
 bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;
+
+/* The way forward ends where most of what can be dropped idles. */
+typedef struct forward {
+  finding *f;
+  int32_t turn;
+  int64_t *crossing; /* per op: bytes made before it and read by it or later, before they idle */
+  int64_t *made;     /* per op: as which the way is measured, bytes or time */
+} forward;
+/* In f->scratch; measured in bytes or in time then. */
+bool find_forward (finding *f, forward *w, error *err) MUST_CHECK;
+void find_measure (forward *w, bool by_time);
+/* f->now: all that idles at the turn is dropped, but what one of n segments hands to the next. */
+void find_cut_forward (const forward *w, int32_t n, uint8_t how);
+
 /* From a set on, by small changes and by whole stretches of equal drops; `until` in ticks. */
 bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 

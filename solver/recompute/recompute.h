@@ -44,6 +44,12 @@ bool recompute_search (const recompute_request *q, arena *a, recompute_result *o
 bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
                        arena *a, variant *out, variant_value *value, error *err) MUST_CHECK;
 
+/* Segments of the way forward, told apart by the bounds of their programs: the set whose plans may
+   be the fastest, of those whose bound is below beat_ns; n_recomputes is 0 where there is none. The
+   request has a guide and a limit. */
+bool recompute_ranked (const recompute_request *q, int64_t beat_ns, arena *a,
+                       recompute_result *out, error *err) MUST_CHECK;
+
 /* RECOMPUTE_CHEAP may make these again: outputs of anything but convolutions and matrix
    products. */
 bool recompute_is_cheap (const policy_view *v, int32_t op);

@@ -8,15 +8,6 @@
 #include "base/units.h"
 #include "solver/recompute/find.h"
 
-/* The op at which a step turns from its way forward to its way back, most of what can be dropped
-   idles. */
-typedef struct forward {
-  finding *f;
-  int32_t turn;
-  int64_t *crossing; /* per op: bytes made before it and read by it or later, before they idle */
-  int64_t *made;     /* per op: as which the way is measured, bytes or time */
-} forward;
-
 static int32_t first_use (const finding *f, const drop *d) {
   return f->uses.at[f->uses.offset[d->tensor]].op;
 }
@@ -38,7 +29,7 @@ static int32_t find_turn (const finding *f, int64_t *idle) {
   return turn;
 }
 
-static bool look_forward (finding *f, forward *w, error *err) {
+bool find_forward (finding *f, forward *w, error *err) {
   int64_t n = (int64_t)f->rw.trace->n_ops + 1;
   *w = (forward){ .f = f,
                   .crossing = NEW (f->scratch, n, int64_t, err),
@@ -59,7 +50,7 @@ static bool look_forward (finding *f, forward *w, error *err) {
   return true;
 }
 
-static void measure (forward *w, bool by_time) {
+void find_measure (forward *w, bool by_time) {
   const finding *f = w->f;
   const trace *t = f->rw.trace;
   memset (w->made, 0, ((size_t)t->n_ops + 1) * sizeof *w->made);
@@ -80,7 +71,7 @@ static void keep_crossing (const forward *w, int32_t k) {
 }
 
 /* Each cut is where least crosses within half a segment. */
-static void cut_segments (forward *w, int32_t n, uint8_t how) {
+void find_cut_forward (const forward *w, int32_t n, uint8_t how) {
   finding *f = w->f;
   int64_t all = w->made[w->turn];
   for (int32_t i = 0; i < f->n_drops; i++)
@@ -102,7 +93,7 @@ static bool try_segments (forward *w, int64_t near_part, int64_t until, error *e
   int32_t most = (int32_t)find_number (f, TUNE_segments_most);
   f->now.near_ns = near_part ? f->rw_ns / near_part : 0;
   for (int32_t n = most; n > 0 && f->ticks < until && !find_is_over (f); n -= 1 + n / 5) {
-    cut_segments (w, n, near_part ? DROP_PASSES : find_drop (f));
+    find_cut_forward (w, n, near_part ? DROP_PASSES : find_drop (f));
     if (!find_price (f, err))
       return false;
     if (find_is_wild (f))
@@ -116,9 +107,9 @@ bool find_segments (finding *f, int64_t until, error *err) {
   enum { PARTS = TUNE_segments_near_last - TUNE_segments_near + 1 };
   forward w;
   arena_mark mark = arena_here (f->scratch);
-  bool ok = look_forward (f, &w, err);
+  bool ok = find_forward (f, &w, err);
   for (int by_time = 0; ok && by_time < 2; by_time++) {
-    measure (&w, by_time);
+    find_measure (&w, by_time);
     for (int i = 0; ok && i < PARTS; i++)
       ok = try_segments (&w, find_number (f, TUNE_segments_near + (tuning_id)i), until, err);
   }

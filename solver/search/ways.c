@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/options/allowed.h"
 #include "solver/search/ways_inner.h"
@@ -263,6 +264,14 @@ static bool pays (const ways *m) {
 
 static bool pays_alone (const ways *m) {
   return m->pays_alone && !ways_is_over (m);
+}
+
+/* Drops beside copies, and the best is not as near as the program's own sets would be. */
+static bool may_rank (const ways *m) {
+  int64_t gap_ppm = max_of (m->effort.gap_ppm, tuned (m->o->tuning, TUNE_program_sets_gap_ppm));
+  int64_t near_ns = m->program.bound.lower_bound_ns;
+  return pays_alone (m) && m->o->recompute != RECOMPUTE_ONLY &&
+         ways_best_ns (m) > near_ns + units_scale (near_ns, gap_ppm, 1000000);
 }
 
 /* ---- the program ---- */

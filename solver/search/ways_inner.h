@@ -61,6 +61,7 @@ typedef struct ways {
   bool pays_alone;           /* so it says: drops alone may be faster than the best so far */
   bool remakes_dead;         /* some drop makes again what could have been kept */
   variant guided[WAYS_SETS];
+  variant ranked[WAYS_CUTS + 1]; /* of each cut, then of the step as it is */
   ways_proposal at[WAYS_MOST]; /* those from `open` on are not solved yet, the best first */
   int32_t count, open, drops_tried;
   solution best, last; /* without a plan at first; what ways_try found last */
@@ -103,6 +104,7 @@ bool ways_plain (ways *m, error *err) MUST_CHECK;
 
 bool ways_cuts (ways *m, error *err) MUST_CHECK;
 bool ways_program_sets (ways *m, error *err) MUST_CHECK;
+bool ways_ranked (ways *m, error *err) MUST_CHECK;
 bool ways_drops (ways *m, error *err) MUST_CHECK;
 bool ways_both (ways *m, error *err) MUST_CHECK;
 bool ways_small (ways *m, error *err) MUST_CHECK;

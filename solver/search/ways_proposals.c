@@ -84,6 +84,59 @@ static bool search_drops (ways *m, const variant *cut, ways_source from, bool *b
   return true;
 }
 
+/* A few programs more, where that leaves something of the limit. */
+static int64_t rank_ticks (const ways *m, const recompute_program *guide) {
+  const tuning *by = m->o->tuning;
+  int64_t least = tuned (by, TUNE_ranked_least) * guide->bound.stats.ticks;
+  int64_t left = m->limit_ticks - m->ticks;
+  return left < least ? 0 : max_of (left / tuned (by, TUNE_ranked_part), least);
+}
+
+/* Sets that no program proposes as a whole: each of its drops takes what it is made from as there.
+   The best by its bound is solved in full, whatever its quick plan would be. */
+static bool rank_segments (ways *m, const variant *cut, const recompute_program *guide,
+                           variant *set, error *err) {
+  recompute_result r;
+  effort how = m->effort;
+  recompute_request q = { .trace = m->t,
+                          .cut = cut,
+                          .options = m->o,
+                          .guide = guide,
+                          .limit_ticks = rank_ticks (m, guide),
+                          .enough_ns = m->effort.enough_ns };
+  if (!q.limit_ticks)
+    return true;
+  if (!recompute_ranked (&q, ways_best_ns (m), m->arena, &r, err))
+    return false;
+  m->ticks += r.ticks;
+  m->drops_tried += r.tried;
+  *set = r.best;
+  how.limit_ticks = ways_share (m, tuned (m->o->tuning, TUNE_ranked_try_part)) * m->events;
+  how.gap_ppm = 1;
+  how.rough = true;
+  return !set->n_recomputes || ways_try (m, set, NULL, how, err);
+}
+
+bool ways_ranked (ways *m, error *err) {
+  return rank_segments (m, NULL, &m->program, &m->ranked[WAYS_CUTS], err);
+}
+
+/* A cut with whatever drops may be no faster than the best: *hope is false then. Its program takes
+   about as long as that of the step as it is. */
+static bool rank_cut (ways *m, int32_t i, bool *hope, error *err) {
+  recompute_program p;
+  const variant *cut = &m->family.at[i];
+  *hope = true;
+  if (m->o->recompute == RECOMPUTE_ONLY || !rank_ticks (m, &m->program) ||
+      m->family.values[i].n_ops > tuned (m->o->tuning, TUNE_attempt_program_ops))
+    return true;
+  if (!recompute_solve_program (m->t, cut, m->o, NULL, false, m->arena, &p, err))
+    return false;
+  m->ticks += p.fits ? p.bound.stats.ticks : 0;
+  *hope = p.fits && p.bound.lower_bound_ns < ways_best_ns (m);
+  return !*hope || rank_segments (m, cut, &p, &m->ranked[i], err);
+}
+
 /* Nothing that a full search does to a quick plan brings it down from there. */
 static bool is_far (const ways *m, int64_t quick_ns) {
   int64_t best_ns = ways_best_ns (m), far_ppm = tuned (m->o->tuning, TUNE_search_far_ppm);
@@ -103,8 +156,10 @@ bool ways_both (ways *m, error *err) {
   const sections_family *f = &m->family;
   int64_t quick_ns = 0;
   for (int32_t i = 0; i < cuts_to_solve (m) && !ways_is_over (m) && !is_far (m, quick_ns); i++) {
-    bool barred;
-    if (f->values[i].compute_ns >= ways_best_ns (m))
+    bool barred, hope = f->values[i].compute_ns < ways_best_ns (m);
+    if (hope && !rank_cut (m, i, &hope, err))
+      return false;
+    if (!hope || ways_is_over (m))
       continue;
     if (!search_drops (m, &f->at[i], FROM_BOTH, &barred, &quick_ns, err))
       return false;
