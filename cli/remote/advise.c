@@ -156,6 +156,26 @@ static bool read_advice (call *c, const bytes *body, advised *out) {
   return ok;
 }
 
+/* A file is a trace, unless a server is named. */
+static bool is_here (const call *c) {
+  const char *it = c->operands[0];
+  return call_text (c, "host") && !call_given (c, "server") &&
+         (access (it, F_OK) == 0 || (data_is_file (it) && !call_text (c, "server")));
+}
+
+/* A server has planned already. */
+static bool refuse_planning (call *c) {
+  static const char *const planning[] = { "budget",  "from",      "scale",    "effort",    "limit",
+                                          "seconds", "swap-only", "sections", "recompute", "order",
+                                          "for",     "placement", "jobs" };
+  for (size_t i = 0; i < sizeof planning / sizeof *planning && !is_here (c); i++)
+    if (call_given (c, planning[i]))
+      return error_set (&c->err, ERR_usage,
+                        "--%s: a server has planned already; give a TRACE and --host NAME",
+                        planning[i]);
+  return true;
+}
+
 /* A host decides on the memory of its cards, and its plans are several. */
 static bool refuse_others (call *c) {
   static const char *const others[] = { "gpu-memory", "output", "shard" };
@@ -172,14 +192,7 @@ static bool refuse_others (call *c) {
                         "--%s needs the host whose cards they run on: give --host NAME; `ferry "
                         "hosts` lists the names",
                         of_hosts[i]);
-  return true;
-}
-
-/* A file is a trace, unless a server is named. */
-static bool is_here (const call *c) {
-  const char *it = c->operands[0];
-  return call_text (c, "host") && !call_given (c, "server") &&
-         (access (it, F_OK) == 0 || (data_is_file (it) && !call_text (c, "server")));
+  return refuse_planning (c);
 }
 
 #ifdef HAVE_SERVER

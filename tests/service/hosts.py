@@ -78,6 +78,7 @@ def _ ():
   for words, says in ((("--ranks", "3"), "has 2 cards"), (("--ranks", "0"), "--ranks"), (("--ranks", "two"), "--ranks"), (("--gpu-memory", "1GiB"), "give one of them"), (("-o", "x"), "solve --host")):
     assert says in here (*words, status=2).stderr, words
   assert "--host: there is no host" in ferry ("advise", "a.json", "--host", "nothing", status=2).stderr
+  assert "has planned already" in ferry ("advise", "net", "--host", host, "--server", s.url, "--sections", "off", status=2).stderr
   assert "needs the host" in ferry ("advise", "net", "--ranks", "2", status=2).stderr
 
 @claim ("a pod that names its host gets the pinned memory of all its ranks")
