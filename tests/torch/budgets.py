@@ -21,6 +21,7 @@ import torch  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._dynamo.backends.debugging import boxed_nop  # noqa: E402
 from torch._functorch import config, partitioners  # noqa: E402
+from torch._inductor import lowering  # noqa: E402, F401: its decompositions need it, and do not ask for it
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 
 import lean  # noqa: E402
@@ -104,6 +105,16 @@ def measured(net, partition, change=lambda model: model):
             "again_random": counted.random, "losses": job.losses}
 
 
+def learn_workspaces(net):
+    """Where a profile of ours is on, none can be made of what kernels take."""
+    torch._dynamo.reset()
+    job = Job(NETS[net][0], nets.OPTIMIZERS["momentum"], NETS[net][1])
+    how = aot_autograd(partition_fn=compiled.Planner("100%", None, "off", lambda text: None, False), fw_compiler=boxed_nop,
+                       bw_compiler=boxed_nop, decompositions=decompositions())
+    job.model = torch.compile(job.model, backend=how, dynamic=False)
+    job.step(0)
+
+
 def by_torch(net, share, change=lambda model: model):
     with config.patch(activation_memory_budget=share):
         return measured(net, partitioners.min_cut_rematerialization_partition, change)
@@ -128,6 +139,7 @@ def table(net, shares=SHARES, keep=lambda made: None):
         keep(made)
         return row
     whole = add("all kept", None, None, measured(net, partitioners.default_partition))
+    learn_workspaces(net)
     most = add("ferry, no limit", None, None, by_ferry(net, "100%", "off"))["predicted_bytes"]
     if any(isinstance(m, BLOCKS) for m in NETS[net][0]().modules()):
         add("checkpointing", None, None, by_torch(net, 1.0, checkpointed))

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A budget of the backend holds, beside torch's own: what is promised where activation_memory_budget has known faults."""
+import functools
+import unittest.mock
+
+from torch import nn
+
 import budgets
 
 
@@ -33,3 +38,29 @@ def test_what_one_remake_needs_is_not_kept_for_the_next(folder):
     row = budgets.by_ferry("gpt", most["predicted_bytes"] * 77 // 100, "only")
     assert whole["peak_bytes"] - row["peak_bytes"] >= most["predicted_bytes"] - row["predicted_bytes"] > 0, (whole, most, row)
     assert row["losses"] == whole["losses"], row
+
+
+class Alone(nn.Module):
+    """With its loss within the graph, so that the graph's peak is the step's."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = budgets.nets.Unet(12)
+
+    def forward(self, x):
+        return self.net(x).square().mean(1)
+
+
+def test_a_prediction_is_what_is_seen(folder):
+    """With the workspaces of convolutions. What the graph does not have, as the optimizer's state, is there in every step."""
+    nets = {**budgets.NETS, "alone": (Alone, budgets.NETS["unet"][1])}
+    with unittest.mock.patch.object(budgets, "NETS", nets), \
+            unittest.mock.patch.object(budgets.Job, "__init__", functools.partialmethod(budgets.Job.__init__, loss=lambda out, y: out.mean())):
+        budgets.learn_workspaces("alone")
+        most = budgets.by_ferry("alone", "100%", "off")
+        beside = most["peak_bytes"] - most["predicted_bytes"]
+        assert 0 <= beside < most["predicted_bytes"] * 0.05, most
+        for recompute in ("off", "only"):
+            row = budgets.by_ferry("alone", most["predicted_bytes"] * 85 // 100, recompute)
+            seen = row["peak_bytes"] - beside
+            assert row["predicted_bytes"] * 0.97 <= seen <= row["predicted_bytes"] * 1.01, (row, beside)

@@ -7,7 +7,7 @@ import torch
 
 import ferry_torch
 from common import same
-from compile_claims import trained
+from compile_claims import learns_the_same_with_late_copies, trained
 from nets import NETS, Transformer, letters
 
 
@@ -34,11 +34,17 @@ def test_statistics_change_on_the_way_there(folder):
 def test_inductor_learns_the_same_within_a_budget(folder):
     if not shutil.which(os.environ.get("CXX", "g++")):
         return print("no C++ compiler: inductor is not tried")
-    whole, reports, said = trained("transformer", "100%", steps=3, inner="inductor")
+    whole, reports, said = trained("transformer", "100%", inner="inductor")
     for recompute in ("off", "auto"):
-        result, seen, said = trained("transformer", "85%", recompute, 3, "inductor")
+        result, seen, said = trained("transformer", "85%", recompute, inner="inductor")
         assert same(whole, result), f"{recompute}: other bits"
         assert seen and seen[0]["peak_bytes"] < reports[0]["peak_bytes"], said
+
+
+def test_a_copy_that_ends_late_is_waited_for_by_inductor(folder):
+    if not shutil.which(os.environ.get("CXX", "g++")):
+        return print("no C++ compiler: inductor is not tried")
+    learns_the_same_with_late_copies("inductor", 3)
 
 
 def test_smaller_budgets_are_kept_and_never_faster(folder):

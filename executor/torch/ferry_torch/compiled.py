@@ -26,8 +26,10 @@ from .card import require_budget, roof_here, this_card, to_plan
 from .clock import Roofline
 from .errors import Refused
 from .joint import Joint, is_view, value
+from .pieces import Waits
 from .plan import Plan, walk_of
 from .report import bytes_text, time_text
+from .scratch import workspaces
 from .storages import as_bytes
 
 HOSTS = {}  # of each planned graph, its host memory, by number
@@ -38,15 +40,20 @@ class Host:
 
     def __init__(self, device, size):
         self.lanes = lanes.choose(device)
-        self.arena, self.signals = Arena(self.lanes, size), {}
+        self.arena, self.signals, self.rooms = Arena(self.lanes, size), {}, {}
         self.number = len(HOSTS)
         HOSTS[self.number] = self
 
     def out(self, tensor, offset):
         raw = as_bytes(tensor)
-        room = self.arena.take(offset, raw.numel())
+        room = self.rooms[offset] = self.arena.take(offset, raw.numel())
         self.signals[offset] = self.lanes.out(raw, room.bytes, room.signals)
         return lent(room)
+
+    def back(self, raw, offset):
+        """The place is another's behind this copy."""
+        room, signal = self.rooms[offset], self.lanes.back(self.rooms[offset].bytes, raw, [self.signals[offset]])
+        self.signals[offset], room.signals = signal, [signal]
 
 
 def lent(room):
@@ -84,15 +91,24 @@ def _(place, source, host, offset):
 def back(place: torch.Tensor, gone: torch.Tensor, host: int, offset: int, size: list[int], stride: list[int],
          dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     raw = torch.empty(place.numel(), dtype=torch.uint8, device=device)
-    owner = HOSTS[host]
-    owner.signals[offset] = owner.lanes.back(place, raw, [owner.signals[offset]])
-    owner.signals[offset].wait()
+    HOSTS[host].back(raw, offset)
     return raw.view(dtype).as_strided(size, stride)
 
 
 @back.register_fake
 def _(place, gone, host, offset, size, stride, dtype, device):
     return torch.empty_strided(size, stride, dtype=dtype, device=device)
+
+
+@torch.library.custom_op("ferry::came", mutates_args=("tensor",))
+def came(tensor: torch.Tensor, host: int, offset: int) -> None:
+    """Behind it the copy has its bytes: it changes the tensor, so no compiler takes a use of it before this."""
+    HOSTS[host].signals[offset].wait()
+
+
+@came.register_fake
+def _(tensor, host, offset):
+    return None
 
 
 class Cut:
@@ -102,6 +118,7 @@ class Cut:
         self.joint, self.plan, self.host, self.graph = joint, plan, host, joint.graph
         joint.put_in_order()
         self.node_of = {t: node for node, t in joint.number.items()}
+        self.waits = Waits(plan)
         self.now, self.over, self.views = {}, set(), {}  # now: what stands for a tensor of the way there, up to the next entry
         self.added = set()
         for t, move in {m.tensor: m for m in plan.moves if m.tensor not in plan.maker}.items():
@@ -146,24 +163,34 @@ class Cut:
         return node
 
     def carry(self, t, move):
-        """The copy out stands behind the last use on the way there, the one in where the plan begins it."""
-        node, ops = self.node_of[t], torch.ops.ferry
-        order = self.joint.nodes
-        at = max(order.index(self.joint.makers[move.out_after]), order.index(node))
-        while order[at + 1].op == "call_function" and order[at + 1] not in self.joint.makers:
+        """The copy out stands behind the last use on the way there, and its source goes where the plan counts on its room. The
+        copy in stands where the plan begins it, and its end before the first use."""
+        node, ops, here = self.node_of[t], torch.ops.ferry, (self.host.number, move.offset)
+        order, makers = self.joint.nodes, self.joint.makers
+        at = max(order.index(makers[move.out_after]), order.index(node))
+        while order[at + 1].op == "call_function" and order[at + 1] not in makers:
             at += 1  # its results, and views
-        after = order[at]
-        with self.graph.inserting_after(after):
-            place = self.add(ops.out.default, node, self.host.number, move.offset)
-        with self.graph.inserting_after(place):
-            token = self.add(ops.gone.default, place, node, self.host.number, move.offset)
-        made = value(node)
+        with self.graph.inserting_after(order[at]):
+            place = self.add(ops.out.default, node, *here)
         begins = max(move.trigger, next(k for k, op in enumerate(self.joint.ops) if op["phase"] == "backward"))
-        with self.graph.inserting_before(order[min(order.index(self.joint.makers[min(begins, move.in_before)]),
-                                                   self.asked_for(node))]):
-            self.now[node] = self.add(ops.back.default, place, token, self.host.number, move.offset, list(made.shape),
-                                      list(made.stride()), made.dtype, made.device)
-        self.added.add(self.now[node])
+        used = min(order.index(makers[move.in_before]), self.asked_for(node))
+        back = min(order.index(makers[min(begins, move.in_before)]), used)
+        gone = self.waits.gone(move)
+        gone = min(order.index(makers[gone]), back) if gone < len(makers) else back
+        gone = order[max(gone, at + 1)]
+        with self.graph.inserting_before(gone):
+            token = self.add(ops.gone.default, place, node, *here)
+        if gone in self.joint.backward and gone.op == "call_function":
+            self.added.add(token)
+        made = value(node)
+        with self.graph.inserting_before(order[back]):
+            self.now[node] = self.add(ops.back.default, place, token, *here, list(made.shape), list(made.stride()), made.dtype,
+                                      made.device)
+        with self.graph.inserting_before(order[used]):
+            there = self.now[node], self.add(ops.came.default, self.now[node], *here)
+        self.added.update(there)
+        for own in there:  # the way there has all that they ask for
+            own.meta["partitioner_tag"] = "must_be_in_backward"
 
     def asked_for(self, node):
         """The place of what first asks for it on the way back, be it a view."""
@@ -231,6 +258,9 @@ class Planner:
         with tempfile.TemporaryDirectory(prefix="ferry-") as folder:
             card, clock = card_of(self.device, place, folder)
             joint = Joint(module.graph, clock, self.fuse, num_fwd_outputs)
+            with unset_fake_temporarily():  # what runs here is real
+                for k, room in workspaces(joint.calls(), place, self.device is not None).items():
+                    joint.ops[k]["workspace_bytes"] = room
             plan = self.planned(joint, card, place, folder)
         with unset_fake_temporarily():
             host = Host(place, plan.host_bytes)

@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .calls import FUNCTIONS
+from .scratch import looks
 
 TANGENT = "tangents"
 
@@ -58,6 +59,17 @@ def written_in(nodes):
     return {node for node in nodes if root[node] in found}
 
 
+def changed_behind(graph, outputs):
+    """Inputs that may get new values behind the way there, as running statistics do: a functional graph gives those back
+    among its first `outputs`, and no gradient."""
+    given = [n for n in graph.nodes if n.op == "placeholder" and TANGENT not in n.name]
+    made = list(pytree.arg_tree_leaves(*list(graph.nodes)[-1].args))
+    back = {looks(value(n)) for n in made[:outputs] if isinstance(n, torch.fx.Node) and value(n) is not None}
+    gradients = made[outputs:]
+    return {n for k, n in enumerate(given) if (k >= len(gradients) or gradients[k] is None) and value(n) is not None
+            and looks(value(n)) in back}
+
+
 def stays(node, written):
     """Would it make something else on the way back? Numbers are drawn in the program's order; what it reads may be new by then."""
     if node.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward") or node.op != "call_function":
@@ -96,7 +108,7 @@ class Joint:
         self.graph, self.clock, self.fuse = graph, clock, fuse
         self.fused = {}  # of each such node, what it reads
         self.base, self.number, self.op_of, self.makers = {}, {}, {}, []
-        self.written = written_in(list(graph.nodes))
+        self.written = written_in(list(graph.nodes)) | changed_behind(graph, outputs)
         self.backward, self.nodes = way_back(list(graph.nodes), outputs, self.written)
         self.tensors, self.ops = [], []
         for node in self.nodes:
@@ -181,6 +193,12 @@ class Joint:
         for node in self.makers:
             self.let_run_again(node)
         self.ops[0]["compute"]["leave"] = []
+
+    def calls(self):
+        """Of each op the function and what it is given."""
+        def of(thing):
+            return thing.meta.get("val") if isinstance(thing, torch.fx.Node) else thing
+        return {k: (node.target, *torch.fx.node.map_arg((node.args, node.kwargs), of)) for k, node in enumerate(self.makers)}
 
     def save(self, t, at):
         there = [k for k in at if self.ops[k]["phase"] == "forward"]
