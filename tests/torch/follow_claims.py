@@ -213,6 +213,15 @@ def test_inputs_by_name_are_a_batch_too(folder):
     assert traces.load(folder + "/step.json")["batch"] == 8
 
 
+def test_a_notebook_shows_the_plan_and_what_was_seen(folder):
+    job = Job(Cnn, OPTIMIZERS["adam"], pictures(20, 10))
+    job.step(0)
+    with ferry_torch.follow(plan_for(folder, job), job.model, job.optimizer) as run:
+        job.step(1)
+        shown = run._repr_html_()
+    assert shown.count("<svg") == 1 and "<th>predicted" in shown and "of 1 steps" in shown, shown
+
+
 def test_shared_weights(folder):
     make = lambda: Transformer(tied=True)
     check(folder, lambda: Job(make, OPTIMIZERS["adam"], letters(24)), steps=10)

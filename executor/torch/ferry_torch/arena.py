@@ -51,16 +51,17 @@ class Arena:
         if needed:
             self.extra += size
             return Room(self.lanes.extra(size), [])
-        room = Room(*self.bytes_at(offset, size, signals))
+        memory, forms = self.stretch(offset, size)
+        room = Room(memory, signals, forms)
         self.starts[first:last], self.taken[first:last] = [offset], [(offset, end, room)]
         return room
 
-    def bytes_at(self, offset, size, signals):
-        """A plan asks for the same few stretches in every step, in the same forms."""
+    def stretch(self, offset, size):
+        """Its bytes, and the forms that they were asked for in: a plan asks for the same few in every step."""
         found = self.known.get((offset, size))
         if found is None:
             found = self.known[offset, size] = self.memory[offset:offset + size], {}
-        return found[0], signals, found[1]
+        return found
 
     def close(self):
         self.lanes.give_back(self.memory)

@@ -202,10 +202,7 @@ class Fit:
             return "<p>no plan yet"
         with tempfile.TemporaryDirectory(prefix="ferry-") as folder:
             unpack_into(folder, self.kept)
-            picture = os.path.join(folder, "plan.svg")
-            tool.ferry("plot", *(os.path.join(folder, name) for name in FILES.values()), "--svg", picture, "-q")
-            with open(picture, encoding="utf-8") as file:
-                return file.read() + self.report._repr_html_()
+            return tool.picture(*(os.path.join(folder, name) for name in FILES.values())) + self.report._repr_html_()
 
     # ---- kept from run to run ----
 

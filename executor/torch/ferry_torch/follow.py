@@ -13,7 +13,7 @@ import torch
 
 from . import lanes as all_lanes
 from . import plan as plans
-from . import updates
+from . import tool, updates
 from .arena import Arena
 from .card import to_enforce
 from .follower import Follower
@@ -44,8 +44,12 @@ def enforced(device, budget):
 class Run:
     """What `follow` gives: the report, and the follower where the plan moves anything."""
 
-    def __init__(self, report, follower):
-        self.report, self.follower = report, follower
+    def __init__(self, report, follower, files):
+        self.report, self.follower, self.files = report, follower, files
+
+    def _repr_html_(self):
+        """In a notebook: the plan's picture, and what was seen."""
+        return tool.picture(*self.files) + self.report._repr_html_()
 
 
 def hook(follower, model, method, stack):
@@ -100,7 +104,7 @@ def followed(path, model, optimizer, trace=None, enforce=True, method="forward")
         stack.enter_context(enforced(device, to_enforce(plan.budget) if enforce else 0))
         if not plan.moves and not plan.entries and not plan.moves_updates():
             updates.wrap(optimizer, counted(optimizer, Pieces(plan, updates.positions_of(model, plan)).of, report), stack)
-            yield Run(report, None)
+            yield Run(report, None, plan.files)
             return
         lanes = all_lanes.choose(device)
         arena = Arena(lanes, plan.host_bytes)
@@ -108,4 +112,4 @@ def followed(path, model, optimizer, trace=None, enforce=True, method="forward")
         follower = Follower(model, optimizer, plan, lanes, arena, report)
         stack.callback(follower.bring_all)
         hook(follower, model, method, stack)
-        yield Run(report, follower)
+        yield Run(report, follower, plan.files)

@@ -97,6 +97,7 @@ class Plan:
         self.walk = Walk(walk)
         self.predicted = walk.get("predicted") or {}
         self.budget = walk["budget_bytes"]
+        self.files = ()  # trace and plan, where they were read from
         self.refuse_rewrites()
         self.entries = [Entry(n, row, self.ops, self.tensors) for n, row in enumerate(walk["remakes"])]
         self.steps = Steps(len(self.ops), walk)
@@ -310,4 +311,5 @@ def load(path, trace=None):
         raise Refused(f"the trace of {path} was not recorded by ferry_torch, "
                       "which notes where tensors are saved; record it again")
     check(read)
+    read.files = trace_path, path
     return read

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 
 from .errors import Refused
 
@@ -26,3 +27,12 @@ def ferry(*arguments, accept=(0,)):
         said = done.stderr.strip() or f"status {done.returncode}"
         raise Refused(f"ferry {arguments[0]}: {said.splitlines()[-1].removeprefix('ferry: ')}")
     return done.stdout
+
+
+def picture(trace, plan):
+    """A plan as SVG, for a notebook."""
+    with tempfile.TemporaryDirectory(prefix="ferry-") as folder:
+        drawn = os.path.join(folder, "plan.svg")
+        ferry("plot", trace, plan, "--svg", drawn, "-q")
+        with open(drawn, encoding="utf-8") as file:
+            return file.read()
