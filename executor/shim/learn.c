@@ -18,6 +18,7 @@ typedef struct queued {
 struct learn {
   CUdeviceptr at; /* of the digests, all zero before they are queued */
   uint64_t *host; /* a copy of them */
+  int64_t cleared; /* the number of that fill */
   int32_t slots, used, round;
   queued ops[MOST_OPS];
   int32_t n_ops;
@@ -30,9 +31,11 @@ static int64_t bytes_of (const learn *l) {
   return l->slots * (int64_t)sizeof *l->host;
 }
 
+/* Streams that digest wait for it by its number. */
 static bool clear (shim *s, learn *l) {
-  return s->real.set_bytes_async (l->at, 0, (size_t)bytes_of (l), s->in) == CUDA_SUCCESS &&
-         s->real.stream_synchronize (s->in) == CUDA_SUCCESS;
+  bool good = s->real.set_bytes_async (l->at, 0, (size_t)bytes_of (l), s->in) == CUDA_SUCCESS;
+  l->cleared = copy_issued (s, STREAM_IN);
+  return good;
 }
 
 /* The buffer is a small tensor of ferry's own, as long as something is learned. */
@@ -84,6 +87,7 @@ static int32_t refs_to_digest (const shim *s, const op *o) {
 
 static void queue_all (shim *s, const op *o, int32_t slot) {
   learn *l = s->learn;
+  wait_for_copy (s, o->stream, o->stream_bit, STREAM_IN, l->cleared);
   for (int32_t i = 0; i < o->n_refs; i++) {
     const tensor *t = &s->tensors[o->refs[i]];
     if (told_by_call (o, t) != FACT_NONE)
@@ -209,7 +213,7 @@ void learn_end (shim *s) {
   learn *l = s->learn;
   learn_settle (s);
   if (l != NULL && l->at != 0)
-    (void)small_free (s, l->at, 0);
+    (void)small_free (s, l->at, (uint64_t)1 << STREAM_IN);
   if (l != NULL)
     l->at = 0;
 }
