@@ -274,7 +274,8 @@ def test_on_a_gpu_times_are_by_rates_that_it_reaches(folder):
 
 
 def test_a_budget_that_is_none_is_said(folder):
-    for wrong in ({"budget": "much"}, {"budget": "1GiB", "inner": "tvm"}):
+    for wrong in ({"budget": "much"}, {"budget": "1GiB", "inner": "tvm"}, {"budget": "1GiB", "recompute": "yes"},
+                  {"budget": "1GiB", "device": "cuda"}, {"budget": torch.fx.symbolic_trace(torch.nn.ReLU())}):
         try:
             ferry_torch.backend(**wrong)
         except ferry_torch.Refused:

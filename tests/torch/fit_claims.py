@@ -83,6 +83,24 @@ def test_a_budget_that_cannot_be_kept_is_said(folder):
     refused(lambda: fitted(Job(wide, OPTIMIZERS["adam"], pictures(20, 10)), "90%", recompute="only"), "allow swapping")
 
 
+def test_the_budget_to_ask_for_is_what_a_plan_for_a_gpu_is_made_of(folder):
+    from ferry_torch import card
+    for found in (1, 452984832, 11 * 2**20, 12 * 2**30 - 1):
+        said = card.too_small(torch.device("cuda", 0), {"found_bytes": found, "why": "-"})
+        planned = card.to_plan(torch.device("cuda", 0), said.rsplit(" ", 1)[1])
+        assert found <= card.bytes_of(planned) < found + 2**20, (found, said, planned)
+    assert card.too_small(torch.device("cpu"), {"found_bytes": 1, "why": "it is"}) == "it is"
+
+
+def test_a_block_too_short_to_learn_from_says_so(folder):
+    for steps in (0, 2):
+        job, said = Job(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), []
+        with ferry_torch.fit(job.model, job.optimizer, "85%", say=said.append):
+            for n in range(steps):
+                job.step(n)
+        assert len(said) == 1 and f"took {steps} steps" in said[0], said
+
+
 class Odd(Job):
     """Some of its steps call no model, or walk no way back, or fail and are tried again."""
 
@@ -247,6 +265,12 @@ def test_what_cannot_be_is_said_at_once(folder):
     for budget in ("-1", -1, 0.5, 1e9, None, "", "abc", "1e9", True):
         refused(lambda: fitted(job, budget), "a number of bytes")
     refused(lambda: fitted(job, optimizer=other.optimizer), "updates the model's weights")
+    refused(lambda: fitted(job, optimizer=torch.optim.Adam), "one of torch.optim")
+    refused(lambda: ferry_torch.fit(job.optimizer, job.model, "85%").__enter__(), "comes first")
+    refused(lambda: fitted(job, recompute="yes"), "off, cheap, auto, only")
+    for device in ("cuda", torch.device("cpu"), os.path.join(folder, "none.json")):
+        refused(lambda: fitted(job, device=device), "`ferry devices`")
+    refused(lambda: ferry_torch.follow(os.path.join(folder, "none"), job.model, job.optimizer).__enter__(), "cannot be read")
     with ferry_torch.fit(other.model, other.optimizer, "85%"):
         refused(lambda: fitted(job), "one block at a time")
     for place in ("none/step.json", "."):

@@ -6,7 +6,7 @@ import re
 
 import torch
 
-from .clock import mark
+from .clock import card, mark
 from .errors import Refused
 from .lanes import choose
 from .timing import now, timed
@@ -94,6 +94,7 @@ def host_bytes():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
 
 
+RECOMPUTE = ("off", "cheap", "auto", "only")
 UNITS = {"": 1, "b": 1, **{name + b: 1000**n for n, name in enumerate("kmgt", 1) for b in ("", "b")},
          **{name + "ib": 1024**n for n, name in enumerate("kmgt", 1)}}
 
@@ -122,6 +123,19 @@ def require_budget(budget):
         raise Refused(f"budget is a number of bytes, \"10GiB\" or \"60%\" of what a step takes, not {budget!r}")
 
 
+def require_options(device, recompute):
+    """These too."""
+    if recompute not in RECOMPUTE:
+        raise Refused(f"recompute is one of {', '.join(RECOMPUTE)}, not {recompute!r}")
+    if device is None or os.path.isfile(str(device)):
+        return
+    try:
+        card(str(device))
+    except (Refused, OSError):
+        raise Refused(f"device names a card to plan for, or its file, and {device} is neither; `ferry devices` lists names, "
+                      "and without device= it is the card that is here") from None
+
+
 def to_plan(device, budget):
     """What a plan may count on where torch may have so much, as `ferry` takes it."""
     size = bytes_of(budget)
@@ -136,3 +150,10 @@ def to_plan(device, budget):
 def to_enforce(planned):
     """What torch may have where a plan counts on so much."""
     return planned * HOLES // (HOLES - 1)
+
+
+def too_small(device, said):
+    """What `ferry` says of such a budget. A plan for a GPU gets less than the program asks for, which is then named."""
+    if device.type != "cuda" or said["found_bytes"] <= 0:
+        return said["why"]
+    return f"no plan fits in this budget; ask for {to_enforce(said['found_bytes']) // 2**20 + 1}MiB"

@@ -22,7 +22,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from . import lanes, tool
 from . import trace as traces
 from .arena import Arena
-from .card import require_budget, roof_here, this_card, to_plan
+from .card import require_budget, require_options, roof_here, this_card, to_plan, too_small
 from .clock import Roofline
 from .errors import Refused
 from .joint import Joint, is_view, value
@@ -277,7 +277,7 @@ class Planner:
         said = json.loads(tool.ferry("solve", trace, "-d", card, "--for", "compile", "--budget", to_plan(place, self.budget),
                                      "--recompute", self.recompute, "-o", path, "--json", accept=(0, 1, 4)))
         if not said["fits"]:
-            raise Refused(said["why"])
+            raise Refused(too_small(place, said))
         expected = said["predicted"]
         self.reports.append(expected)
         self.say(f"ferry: {time_text(expected['step_ns'])} in {bytes_text(expected['peak_bytes'])}, "
@@ -336,7 +336,10 @@ INNER = {"inductor": inductor, "eager": eager}
 
 def backend(budget, device=None, inner="inductor", recompute="auto", say=say_on_stderr):
     """For `torch.compile(model, backend=...)`. `inner` compiles what was cut: "inductor", or "eager"."""
+    if isinstance(budget, torch.fx.GraphModule):
+        raise Refused("ferry_torch.backend is called first: torch.compile(model, backend=ferry_torch.backend(budget=\"10GiB\"))")
     require_budget(budget)
+    require_options(device, recompute)
     if inner not in INNER:
         raise Refused(f"inner is \"inductor\" or \"eager\", not {inner!r}")
     planner = Planner(budget, device, recompute, say, inner == "inductor")

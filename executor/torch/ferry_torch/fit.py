@@ -18,7 +18,7 @@ import torch
 from . import tool, updates
 from . import trace as traces
 from .capture import captured
-from .card import bytes_of, left_beside, require_budget, this_card, to_plan
+from .card import bytes_of, left_beside, require_budget, require_options, this_card, to_plan, too_small
 from .errors import Refused
 from .follow import followed
 from .modules import (Called, alone, device_of, in_backward, is_early_stop, one_of, refuse_compiled, refuse_script,
@@ -214,7 +214,7 @@ class Fit:
         """What another run has learned of the same step. The optimizer must have its state by now."""
         if not state:
             return
-        if any(state.get(key) != value for key, value in KEPT.items()):
+        if not isinstance(state, dict) or any(state.get(key) != value for key, value in KEPT.items()):
             raise Refused("this is not what the state_dict of a fit gave")
         if self.run is not None or self.ran or self.missed or self.steps:
             raise Refused("load_state_dict comes before the first step of a fit")
@@ -226,9 +226,12 @@ class Fit:
     def say_missed(self):
         self.say(f"ferry: no plan yet, as {self.missed} steps were not learned from; in the last one {self.why}")
 
-    def say_report(self):
+    def say_report(self, whole=True):
+        """Is the block whole, or did it raise?"""
         if self.run is None and 0 < self.missed < PATIENCE:
             self.say_missed()
+        if self.run is None and not self.missed and whole:
+            self.say(f"ferry: no plan yet, as the optimizer took {self.steps} steps; {LEAVE_STEPS + 1} are learned from")
         if self.report is not None and self.report.steps:
             self.say(self.report.text())
 
@@ -245,9 +248,9 @@ class Fit:
             self.card = self.path("card.json")
         said = json.loads(tool.ferry("solve", self.path("step.json"), "-d", self.card, "--for",
                                      "torch", "--budget", self.budget, "-o", self.path("plan.json"),
-                                     "--json", *self.options, accept=(0, 4)))
+                                     "--json", *self.options, accept=(0, 1, 4)))
         if not said["fits"]:
-            raise Refused(f"ferry solve: {said['why']}")
+            raise Refused(f"ferry solve: {too_small(self.place, said)}")
         expected = said["predicted"]
         self.say(f"ferry: a step takes {time_text(expected['step_ns'])} in "
                  f"{bytes_text(expected['peak_bytes'])}, {time_text(expected['baseline_ns'])} without "
@@ -276,10 +279,14 @@ FILES = {"trace": "step.json", "plan": "plan.json"}
 
 
 def require_own(model, optimizer):
+    for one in updates.each(optimizer):
+        if not hasattr(one, "param_groups"):
+            raise Refused(f"the optimizer is one of torch.optim, or a list of them, and not of type {type(one).__name__}; "
+                          "the model comes first, then the optimizer, then the budget")
     own = {id(p) for p in model.parameters()}
     if not updates.each(optimizer) or own and not all(any(id(p) in own for p in updates.parameters_of(one))
                                                       for one in updates.each(optimizer)):
-        raise Refused("fit counts the steps of the optimizer that updates the model's weights, and this one does not; "
+        raise Refused("fit counts the steps of the optimizer that updates the model's weights, so give the one that does; "
                       "`record` needs none")
 
 
@@ -302,6 +309,7 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
     refuse_compiled(model)
     refuse_script(model)
     tool.path()
+    require_options(device, recompute)
     server = server or os.environ.get("FERRY_SERVER")
     options = ["--recompute", recompute, *(["--server", server] if server else [])]
     with contextlib.ExitStack() as stack:
@@ -309,7 +317,7 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ferry-"))
         run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options, method)
         run.captured = captured(run, capture, say) if capture else None
-        stack.callback(run.say_report)
+        stack.push(lambda kind, *why: run.say_report(kind is None))
         run.count(stack)
         for root in roots_of(model):
             stack.callback(run.watch(root).undo)

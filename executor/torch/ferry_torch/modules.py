@@ -18,6 +18,10 @@ class Together(torch.nn.ModuleList):
 
 def one_of(model):
     """`fit` and the others take a model, or a list of them."""
+    for one in model if isinstance(model, (list, tuple)) else [model]:
+        if not isinstance(one, torch.nn.Module):
+            raise Refused(f"the model is a torch.nn.Module, or a list of them, and not of type {type(one).__name__}; "
+                          "the model comes first, then the optimizer, then the budget")
     return Together(model) if isinstance(model, (list, tuple)) else model
 
 

@@ -17,8 +17,11 @@ LISTS = ("reads", "writes", "side")
 
 def load(path):
     """The JSON of a file, gzip or plain."""
-    with open(path, "rb") as file:
-        data = file.read()
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise Refused(f"{path} cannot be read ({error.strerror}); name a file that ferry has written") from None
     if data[:4] == b"\x28\xb5\x2f\xfd":
         raise Refused(f"{path} is packed with zstd; `ferry convert` makes a .json or .json.gz of it")
     if data[:2] == b"\x1f\x8b":
