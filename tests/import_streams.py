@@ -1,31 +1,75 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Steps on several streams as the profiler would see them, with their true waits and uses; and whether the trace that was
-# imported holds them: import_streams.py make SEED FILE TRUTH; hold FILE TRUTH TRACE; span PROFILE TRACE.
+# imported holds them: import_streams.py make SEED FILE TRUTH [KIND]; hold TRUTH TRACE; span PROFILE TRACE. KIND: the events
+# of synchronization that tell the waits, `all` kinds of them, or `exact`, from which no other waits follow.
 import gzip, json, random, sys
 
 
-def make (seed, file, truth):
+class Syncs:  # how each wait was made: by a record and a wait of the stream, or by the host
+    def __init__ (self, r, kind, events):
+        self.r, self.kind, self.events, self.calls, self.records = r, kind, events, 0, {}
+
+    def call (self, name, now, dur=1):
+        self.calls += 1
+        self.events.append ({ "ph": "X", "pid": 1, "tid": 1, "cat": "cuda_runtime", "name": name, "ts": now, "dur": dur,
+                              "args": { "correlation": self.calls } })
+        return self.calls
+
+    def sync (self, name, now, **args):
+        self.events.append ({ "ph": "X", "cat": "cuda_sync", "name": name, "pid": 0, "tid": args.get ("stream", -1),
+                              "ts": now, "dur": 1, "args": dict (args, cuda_sync_kind=name, device=0, context=1) })
+
+    def record (self, kernel, stream, now):
+        self.records[kernel] = self.call ("cudaEventRecord", now) if self.kind == "exact" or (self.kind and self.r.random () < 0.9) else -1
+
+    def wait (self, kernel, done, on, stream, now):
+        how = self.r.choice (["stream"] * 4 + ["chain", "event", "sync", "context"]) if self.kind == "all" else "stream"
+        record = dict (wait_on_stream=on, wait_on_cuda_event_record_corr_id=self.records[kernel], wait_on_cuda_event_id=1)
+        if how == "chain":  # by a stream that runs nothing, whose waits are not in the file
+            self.call ("cudaStreamWaitEvent", now)
+            now += 1
+            record = dict (record, wait_on_stream=99, wait_on_cuda_event_record_corr_id=self.call ("cudaEventRecord", now))
+            now += 1
+        if how in ("stream", "chain"):
+            self.sync ("Stream Wait Event", now, stream=stream, correlation=self.call ("cudaStreamWaitEvent", now), **record)
+            return now + 1
+        end = max (now, done) + 1
+        if how == "event":
+            call = self.call ("cudaEventSynchronize", now, end - now)
+            self.sync ("Event Sync", now, stream=-1, correlation=call, **record)
+        elif how == "sync":
+            self.sync ("Stream Sync", now, stream=on, correlation=self.call ("cudaStreamSynchronize", now, end - now))
+        else:
+            self.sync ("Context Sync", now, stream=-1, correlation=self.call ("cudaDeviceSynchronize", now, end - now))
+        return end
+
+
+def make (seed, file, truth, kind=""):
     r = random.Random (seed)
     streams, now, gpu_free = r.randint (2, 4), 1000.0, {}
     events, kernels, blocks, open_blocks, bytes_next = [], [], [], [], 512 * 3000
-    kind = { "ph": "X", "pid": 1, "tid": 1 }
+    syncs, host = Syncs (r, kind, events), { "ph": "X", "pid": 1, "tid": 1 }
     count = r.randint (8, 40)
     for i in range (count):
         phase = "aten::forward%d" if i < count // 2 else "aten::backward%d"
         start, mine = now, []
         now += r.randint (1, 4)
-        if r.random () < 0.6:  # a block that this op writes first, or another behind it
+        if r.random () < (0.6 if kind != "exact" else i == 0):  # a block that this op writes first, or another behind it
             bytes_next += 512 * r.randint (2100, 4000)
             blocks.append ({ "bytes": bytes_next, "at": now, "users": [] })
             open_blocks.append (blocks[-1])
-            mine += blocks[-1:] if r.random () < 0.7 else []
+            mine += blocks[-1:] if kind != "exact" and r.random () < 0.7 else []
             now += 1
-        mine += [b for b in r.sample (open_blocks, min (len (open_blocks), r.randint (0, 2))) if b not in mine]
+        if kind != "exact":
+            mine += [b for b in r.sample (open_blocks, min (len (open_blocks), r.randint (0, 2))) if b not in mine]
         for _ in range (r.randint (1, 3)):
             stream = 7 + (0 if r.random () < 0.55 else r.randrange (streams))
             # all work of others that touched its blocks, and some more by chance
             waits = { k for b in mine for k in b["users"] if kernels[k]["stream"] != stream }
             waits |= { k for k in range (max (0, len (kernels) - 4), len (kernels)) if r.random () < 0.15 }
+            waits = { k for k in waits if kernels[k]["stream"] != stream }
+            for w in sorted (waits) if kind else []:
+                now = syncs.wait (w, kernels[w]["end"], kernels[w]["stream"], stream, now + 1)
             now += r.randint (1, 5)
             begin = max ([gpu_free.get (stream, 0), now + 2] + [kernels[k]["end"] for k in waits])
             end = begin + r.choice ((1, 3, 10, 40))
@@ -34,14 +78,15 @@ def make (seed, file, truth):
             kernels.append ({ "stream": stream, "start": begin, "end": end, "waits": sorted (waits) })
             for b in mine:
                 b["users"].append (number)
-            events.append (dict (kind, cat="cuda_runtime", name="cudaLaunchKernel", ts=now, dur=1,
-                                 args={ "correlation": number + 1 }))
+            launch = syncs.call ("cudaLaunchKernel", now)
             events.append ({ "ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": stream, "ts": begin,
-                             "dur": end - begin, "args": { "device": 0, "stream": stream, "correlation": number + 1 } })
+                             "dur": end - begin, "args": { "device": 0, "stream": stream, "correlation": launch } })
+            now += 1
+            syncs.record (number, stream, now)
         now += r.randint (1, 4)
-        events.append (dict (kind, cat="cpu_op", name=phase % i, ts=start, dur=now - start, args={}))
+        events.append (dict (host, cat="cpu_op", name=phase % i, ts=start, dur=now - start, args={}))
         now += 1
-        for b in [b for b in open_blocks if r.random () < 0.3]:
+        for b in [b for b in open_blocks if kind != "exact" and r.random () < 0.3]:
             open_blocks.remove (b)
             b["freed"] = now
             now += 1
@@ -52,10 +97,10 @@ def make (seed, file, truth):
         events.append ({ "ph": "i", "s": "t", "name": "[memory]", "cat": "cpu_instant_event", "pid": 1, "tid": 1, "ts": at,
                          "args": { "Device Type": 1, "Device Id": 0, "Bytes": size, "Addr": 4096 * (1 + blocks.index (b)),
                                    "Total Allocated": total, "Total Reserved": 1 << 30 } })
-    events.append (dict (kind, cat="user_annotation", name="ProfilerStep#1", ts=999, dur=now - 998))
+    events.append (dict (host, cat="user_annotation", name="ProfilerStep#1", ts=999, dur=now - 998))
     json.dump ({ "schemaVersion": 1, "deviceProperties": [{ "id": 0, "name": "NVIDIA H100 80GB HBM3" }],
                  "traceEvents": events }, open (file, "w"))
-    json.dump ({ "kernels": kernels, "blocks": blocks }, open (truth, "w"))
+    json.dump ({ "kernels": kernels, "blocks": blocks, "exact": kind == "exact" }, open (truth, "w"))
 
 
 def began (ops):  # by the machine model: when each op begins and ends if nothing stalls
@@ -103,6 +148,15 @@ def hold (truth, trace):
     for k, x in enumerate (kernels):
         for w in x["waits"]:
             assert op_of[w] in known[op_of[k]] or op_of[w] == op_of[k], ("a wait is missing", w, k)
+    if u["exact"]:  # what surely ended follows from what was waited for, and from nothing else
+        last, told = {}, []
+        for i, o in enumerate (ops):
+            stream = o.get ("stream", 0)
+            waits = { op_of[w] for k, x in enumerate (kernels) if op_of[k] == i for w in x["waits"] } - { i }
+            waits |= { last[stream] } if stream in last else set ()
+            told.append (waits.union (*(told[w] for w in waits)))
+            last[stream] = i
+        assert known == told, ("waits are made up", [i for i in range (len (ops)) if known[i] != told[i]])
     lives = { x["bytes"]: n for n, x in enumerate (t["tensors"]) }
     uses = { n: [i for i, o in enumerate (ops) if n in o.get ("reads", []) + o.get ("writes", [])] for n in lives.values () }
     held = 0

@@ -9,9 +9,9 @@ scratch
 command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
 
 made() {
-  local seed
+  local seed kind="${1:-}"
   for ((seed = 1; seed <= ${FERRY_CASES:-20}; seed++)); do
-    python3 "$here/import_streams.py" make $seed seen.json truth.json &&
+    python3 "$here/import_streams.py" make $seed seen.json truth.json $kind &&
       run 0 import -q seen.json --streams all -o packed.json && run 0 convert -q packed.json --form plain -o trace.json &&
       python3 "$here/import_streams.py" hold truth.json trace.json >held || { echo "seed $seed"; return 1; }
   done
@@ -27,6 +27,8 @@ recorded() { # all GPU time is in ops, which begin and end when they did; plans 
 }
 
 claim "no wait and no use of a step on several streams is lost, and no time" made
+claim "no wait is lost where events of synchronization tell them, on streams and on the host" made all
+claim "from such events follow all waits that were made, and no others" made exact
 claim "a recorded step of data parallel ranks is taken with its collectives" \
   recorded "$traces/kineto/hta_ddp2_v100_step3.kineto.json.gz" "$traces/kineto/hta_ddp2_v100_step3.kineto.json.gz"
 claim "an execution trace gives tensors to ops of all streams" \

@@ -82,6 +82,7 @@ libcore_a_SOURCES += \
   trace/import/kineto/beside.c \
   trace/import/kineto/choose.c \
   trace/import/kineto/collectives.c \
+  trace/import/kineto/hazards.c \
   trace/import/kineto/kineto.c \
   trace/import/kineto/kineto.h \
   trace/import/kineto/nest.c \
@@ -95,6 +96,7 @@ libcore_a_SOURCES += \
   trace/import/kineto/slack.c \
   trace/import/kineto/step.c \
   trace/import/kineto/tensors.c \
+  trace/import/kineto/waits.c \
   trace/import/kineto/with_snapshot.c \
   trace/import/snapshot/pickle.c \
   trace/import/snapshot/pickle.h \

@@ -344,7 +344,7 @@ static bool make_trace (joiner *j, trace **out) {
       return false;
     int32_t index = build_op (b, op_name, kineto_phase (&j->k, r->owner), r->ns);
     build_op_at (b, index)->gap_ns = r->gap_ns;
-    if (!kineto_put_stream (job, &j->k, &j->it, i, build_op_at (b, index), b))
+    if (!kineto_put_stream (job, &j->k, &j->it, i, build_op_at (b, index)))
       return false;
     et_put_uses (&p.uses, &at, i, tensor_of, b);
   }
@@ -360,7 +360,7 @@ static bool make_trace (joiner *j, trace **out) {
   if (!kineto_samples (job, &j->k, &j->it, b))
     return false;
   *out = build_finish (b, job->err);
-  return *out;
+  return kineto_put_waits (job, &j->k, &j->it, *out);
 }
 
 static bool has_process (const kineto *k, int64_t pid) {

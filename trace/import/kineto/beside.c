@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Ops of all streams.  A file does not say what an op waits for, but what it waited for had ended
-   when it began, and was launched before it.  So it counts as waiting for all such work: no wait is
-   missed, some are made up.  Starts and ends stay as they were seen.
+/* Ops of all streams.  Few files say what an op waits for (waits.c), but what it waited for had
+   ended when it began, and was launched before it.  Without better it counts as waiting for all
+   such work: no wait is missed, some are made up.  Starts and ends stay as they were seen.
 
    An op is one run of kernels only while no work of another stream begins or ends between them:
    else that work might be waited for by its later kernels, or wait for its earlier ones. */
@@ -143,20 +143,29 @@ static int32_t waited_for (const listing *l, int32_t k, int32_t stream) {
   return at == NONE ? NONE : l->latest[stream];
 }
 
-static void list_run (listing *l, int32_t k) {
+static void see_run (listing *l, int32_t k) {
   kineto_iteration *it = l->it;
   kineto_run *r = &it->runs[k];
-  int32_t *known = l->known[r->stream], before = l->previous[k] = l->newest[r->stream];
-  int64_t from_ns = before == NONE ? it->first_ns : l->end_ns[before];
+  l->previous[k] = l->newest[r->stream];
+  l->newest[r->stream] = k;
   for (; l->n_ended < it->n_runs && l->ended[l->n_ended].end_ns <= r->begin_ns &&
          l->ended[l->n_ended].run < k;
        l->n_ended++) {
     int32_t run = l->ended[l->n_ended].run, *last = &l->latest[it->runs[run].stream];
     *last = (int32_t)max_of (*last, run);
   }
+  for (int32_t s = 0; s < it->n_streams; s++)
+    it->seen[(int64_t)k * it->n_streams + s] = s == r->stream ? NONE : waited_for (l, k, s);
+}
+
+static void list_run (listing *l, int32_t k) {
+  kineto_iteration *it = l->it;
+  kineto_run *r = &it->runs[k];
+  int32_t *known = l->known[r->stream], before = l->previous[k] = l->newest[r->stream];
+  int64_t from_ns = before == NONE ? it->first_ns : l->end_ns[before];
   it->after_first[k + 1] = it->after_first[k];
   for (int32_t s = 0; s < it->n_streams; s++) {
-    int32_t at = s == r->stream ? NONE : waited_for (l, k, s);
+    int32_t at = it->waits[(int64_t)k * it->n_streams + s];
     if (at <= known[s])
       continue;
     known[s] = at;
@@ -183,41 +192,94 @@ static void put_tail (const listing *l) {
       it->runs[k].gap_ns += tail_ns;
 }
 
-bool kineto_list_streams (import_job *job, kineto_iteration *it) {
-  int32_t n = it->n_runs;
+static listing *listing_new (import_job *job, kineto_iteration *it) {
   listing *l = NEW (job->scratch, 1, listing, job->err);
-  it->after_first = NEW (job->scratch, (int64_t)n + 1, int32_t, job->err);
-  it->after = NEW (job->scratch, (int64_t)n * (it->n_streams - 1), int32_t, job->err);
-  if (!l || !it->after_first || !it->after)
-    return false;
+  if (!l)
+    return NULL;
   *l = (listing){ .it = it,
-                  .ended = NEW (job->scratch, n, ended, job->err),
-                  .previous = NEW (job->scratch, n, int32_t, job->err),
-                  .end_ns = NEW (job->scratch, n, int64_t, job->err) };
-  if (!l->ended || !l->previous || !l->end_ns)
-    return false;
+                  .ended = NEW (job->scratch, it->n_runs, ended, job->err),
+                  .previous = NEW (job->scratch, it->n_runs, int32_t, job->err),
+                  .end_ns = NEW (job->scratch, it->n_runs, int64_t, job->err) };
   memset (l->latest, 0xff, sizeof l->latest);
   memset (l->newest, 0xff, sizeof l->newest);
   memset (l->known, 0xff, sizeof l->known);
-  if (n == 0)
-    return true;
-  qsort (it->runs, (size_t)n, sizeof *it->runs, by_begin);
-  it->first_ns = it->runs[0].begin_ns;
-  for (int32_t k = 0; k < n; k++)
-    l->ended[k] = (ended){ it->runs[k].end_ns, k };
-  qsort (l->ended, (size_t)n, sizeof *l->ended, by_end);
-  for (int32_t k = 0; k < n; k++)
+  return l->ended && l->previous && l->end_ns ? l : NULL;
+}
+
+bool kineto_list_waits (import_job *job, kineto_iteration *it) {
+  listing *l = listing_new (job, it);
+  if (!l)
+    return false;
+  for (int32_t k = 0; k < it->n_runs; k++)
     list_run (l, k);
   put_tail (l);
   return true;
 }
 
+/* The runs behind one that no launch is known of may have been launched as early: per run the last
+   of them, and per stream the last of those at its head. */
+static int32_t *find_unlaunched (import_job *job, const kineto_iteration *it, int32_t *head) {
+  int32_t *last = NEW (job->scratch, it->n_runs, int32_t, job->err), newest[MOST_STREAMS];
+  for (int32_t s = 0; s < it->n_streams; s++)
+    head[s] = newest[s] = NONE;
+  for (int32_t k = it->n_runs - 1; last && k >= 0; k--) {
+    int32_t s = it->runs[k].stream;
+    last[k] = head[s] == NONE ? k : head[s];
+    head[s] = it->runs[k].launched ? NONE : last[k];
+  }
+  return last;
+}
+
+/* Waits that the file tells, as far as what they are for had ended. */
+static bool choose_waits (import_job *job, const kineto *k, kineto_iteration *it) {
+  int32_t n = it->n_streams, head[MOST_STREAMS];
+  int64_t size = (int64_t)it->n_runs * n;
+  int32_t *place = NEW (job->scratch, it->n_runs, int32_t, job->err);
+  const int32_t *last = find_unlaunched (job, it, head);
+  if (!place || !last)
+    return false;
+  for (int32_t r = 0; r < it->n_runs; r++)
+    place[it->runs[r].place] = r;
+  for (int32_t i = 0; i < k->n_gpu; i++)
+    if (it->run_of[i] != NONE)
+      it->run_of[i] = place[it->run_of[i]];
+  for (int64_t i = 0; i < size; i++)
+    it->waits[i] = NONE;
+  if (!kineto_exact_waits (job, k, it, it->run_of, it->waits))
+    return false;
+  for (int64_t i = 0; i < size; i++) {
+    int32_t told = it->waits[i] == NONE ? head[i % n] : last[it->waits[i]];
+    bool known = !it->untold && it->runs[i / n].launched;
+    it->waits[i] = known && told < it->seen[i] ? told : it->seen[i];
+  }
+  return true;
+}
+
+bool kineto_list_streams (import_job *job, const kineto *k, kineto_iteration *it) {
+  int32_t n = it->n_runs;
+  listing *l = listing_new (job, it);
+  it->after_first = NEW (job->scratch, (int64_t)n + 1, int32_t, job->err);
+  it->after = NEW (job->scratch, (int64_t)n * (it->n_streams - 1), int32_t, job->err);
+  it->seen = NEW (job->scratch, (int64_t)n * it->n_streams, int32_t, job->err);
+  it->waits = NEW (job->scratch, (int64_t)n * it->n_streams, int32_t, job->err);
+  if (!l || !it->after_first || !it->after || !it->seen || !it->waits)
+    return false;
+  if (n == 0)
+    return true;
+  qsort (it->runs, (size_t)n, sizeof *it->runs, by_begin);
+  it->first_ns = it->runs[0].begin_ns;
+  for (int32_t i = 0; i < n; i++)
+    l->ended[i] = (ended){ it->runs[i].end_ns, i };
+  qsort (l->ended, (size_t)n, sizeof *l->ended, by_end);
+  for (int32_t i = 0; i < n; i++)
+    see_run (l, i);
+  return choose_waits (job, k, it) && kineto_list_waits (job, it);
+}
+
 bool kineto_put_stream (import_job *job, const kineto *k, const kineto_iteration *it, int32_t run,
-                        op *o, trace_builder *b) {
+                        op *o) {
   if (!it->all)
     return true;
   o->stream = it->runs[run].stream;
-  for (int32_t i = it->after_first[run]; i < it->after_first[run + 1]; i++)
-    build_after (b, it->after[i]);
   return kineto_put_collective (job, k, &it->runs[run], o);
 }

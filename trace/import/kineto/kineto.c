@@ -110,5 +110,5 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
   build_source (b, "import", "Kineto JSON");
   build_confidence (b, plannable ? CONFIDENCE_APPROXIMATE : CONFIDENCE_NOT_PLANNABLE, doubt);
   *out = build_finish (b, job->err);
-  return *out;
+  return kineto_put_waits (job, &k, &it, *out);
 }

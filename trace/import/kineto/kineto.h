@@ -30,10 +30,24 @@ typedef struct kineto_op {
   bool has_list; /* some input is a list of tensors whose shapes are not given */
 } kineto_op;
 
+/* A call may order work: with an event of synchronization, where the file has those, or
+   the host comes back when what was launched has ended. */
+typedef enum launch_effect { EFFECT_NONE, EFFECT_SYNC, EFFECT_BLOCKS } launch_effect;
+
 typedef struct kineto_launch {
   int64_t at_ns, correlation;
   int32_t thread;
+  uint8_t effect;
 } kineto_launch;
+
+typedef enum sync_kind { SYNC_WAIT, SYNC_EVENT, SYNC_STREAM, SYNC_ALL } sync_kind;
+
+/* A stream (SYNC_WAIT), or the host, waits; below 0: not known. */
+typedef struct kineto_sync {
+  int64_t at_ns, correlation, stream;
+  int64_t record, on_stream; /* the correlation of the event's record, and its stream */
+  uint8_t kind;
+} kineto_sync;
 
 typedef enum gpu_kind { GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET } gpu_kind;
 
@@ -83,7 +97,8 @@ typedef struct kineto {
   kineto_op *ops;
   kineto_launch *launches;
   kineto_gpu *gpu;
-  kineto_comm *comms;    /* in the order of their kernels */
+  kineto_comm *comms; /* in the order of their kernels */
+  kineto_sync *syncs;
   kineto_memory *memory; /* of devices; sorted by time, ties in order of the file */
   kineto_step *steps;    /* ProfilerStep#, sorted by time */
   int64_t *inputs;       /* of all ops */
@@ -91,7 +106,7 @@ typedef struct kineto {
   kineto_card cards[MOST_CARDS];
   int32_t n_cards;
   int64_t rank; /* of distributedInfo; -1: not given */
-  int32_t n_ops, n_launches, n_gpu, n_comms, n_memory, n_steps;
+  int32_t n_ops, n_launches, n_gpu, n_comms, n_syncs, n_memory, n_steps;
   int32_t n_annotations; /* of n_ops, without ProfilerStep# */
   int64_t n_events, cpu_memory_events;
   int64_t unfinished;      /* calls without an end */
@@ -125,6 +140,10 @@ bool kineto_read_rank (stream *s, kineto *k) MUST_CHECK;
 /* The arguments are of the kernel that was added last, if it is a collective. */
 bool kineto_keep_call (import_job *job, kineto *k, int64_t *room,
                        const kineto_call *call) MUST_CHECK;
+
+bool kineto_keep_sync (import_job *job, kineto *k, int64_t *room, slice name,
+                       kineto_sync s) MUST_CHECK;
+launch_effect kineto_effect (slice name);
 
 bool kineto_read (import_job *job, const import_text *file, kineto *out) MUST_CHECK;
 /* Launches and owners of GPU events, what is around memory events, parents and marks of ops.  Ids
@@ -170,6 +189,12 @@ typedef struct kineto_iteration {
   bool all;                      /* runs are of all streams, and there are no sides */
   int64_t streams[MOST_STREAMS]; /* if so: as the file names them, by number */
   int32_t n_streams;
+  int32_t *run_of; /* per GPU event its run as found, or NONE */
+  /* Per run and stream: the last run there that had ended when it began, and that which it waits
+     for; why these are the same, or NULL. */
+  int32_t *seen, *waits;
+  const char *untold;
+  int32_t unexplained;          /* ops whose tensors need more waits than the file tells */
   int32_t *after_first, *after; /* per run those of other streams that it waits for, and an end */
   int64_t overlap_ns;           /* cut from kernels that began before the one before had ended */
   int64_t unlaunched, unowned;
@@ -201,10 +226,18 @@ bool kineto_is_cut (const kineto_moments *m, int32_t stream, const kineto_moment
 bool kineto_number_streams (import_job *job, const kineto *k, kineto_iteration *it) MUST_CHECK;
 int32_t kineto_stream_number (const kineto_iteration *it, int64_t stream);
 /* The runs of all streams as one list, in order of their starts, with waits and gaps. */
-bool kineto_list_streams (import_job *job, kineto_iteration *it) MUST_CHECK;
-/* The stream and the waits of a run, for the op that was begun last, and what collective it is. */
+bool kineto_list_streams (import_job *job, const kineto *k, kineto_iteration *it) MUST_CHECK;
+/* Lists and gaps by it->waits. */
+bool kineto_list_waits (import_job *job, kineto_iteration *it) MUST_CHECK;
+/* By the file's events of synchronization, per run and stream: the last run that it comes behind.
+   it->untold: they do not say. */
+bool kineto_exact_waits (import_job *job, const kineto *k, kineto_iteration *it,
+                         const int32_t *run_of, int32_t *exact) MUST_CHECK;
+/* The stream of a run, for the op that was begun last, and what collective it is. */
 bool kineto_put_stream (import_job *job, const kineto *k, const kineto_iteration *it, int32_t run,
-                        op *o, trace_builder *b) MUST_CHECK;
+                        op *o) MUST_CHECK;
+/* The waits of all ops, and of the report. */
+bool kineto_put_waits (import_job *job, const kineto *k, kineto_iteration *it, trace *t) MUST_CHECK;
 bool kineto_put_collective (import_job *job, const kineto *k, const kineto_run *run,
                             op *o) MUST_CHECK;
 

@@ -13,6 +13,7 @@ typedef struct event {
   bool has_start, has_ns;
   /* args */
   int64_t external_id, record_id, sequence, forward_thread, correlation, stream, device, bytes;
+  int64_t waited_stream, waited_record;
   int64_t device_type, device_id, address, total, reserved;
   bool has_address;
   kineto_call call;
@@ -24,6 +25,7 @@ typedef struct reader {
   kineto *k;
   stream s;
   int64_t op_room, launch_room, gpu_room, memory_room, step_room, input_room, comm_room;
+  int64_t sync_room;
   kineto_shapes shapes; /* of the event being read */
 } reader;
 
@@ -77,6 +79,9 @@ static bool read_args (stream *s, event *e) {
     { "Total Reserved", offsetof (event, reserved), sizeof "Total Reserved" - 1 },
     { "In msg nelems", offsetof (event, call.in), sizeof "In msg nelems" - 1 },
     { "Out msg nelems", offsetof (event, call.out), sizeof "Out msg nelems" - 1 },
+    { "wait_on_stream", offsetof (event, waited_stream), sizeof "wait_on_stream" - 1 },
+    { "wait_on_cuda_event_record_corr_id", offsetof (event, waited_record),
+      sizeof "wait_on_cuda_event_record_corr_id" - 1 },
   };
   enum { FIELDS = sizeof fields / sizeof fields[0] };
   if (stream_peek (s) != STREAM_OBJECT)
@@ -146,6 +151,8 @@ static bool read_event (reader *r, event *e) {
                 .sequence = -1,
                 .correlation = -1,
                 .stream = -1,
+                .waited_stream = -1,
+                .waited_record = -1,
                 .device = -1,
                 .device_type = -1,
                 .device_id = -1,
@@ -189,6 +196,7 @@ typedef enum event_class {
   CLASS_ANNOTATION,
   CLASS_LAUNCH,
   CLASS_GPU,
+  CLASS_SYNC,
   CLASSES
 } event_class;
 
@@ -205,6 +213,7 @@ static event_class class_of (const event *e, gpu_kind *kind, bool *old) {
     { "Runtime", CLASS_LAUNCH, 0, true },
     { "kernel", CLASS_GPU, GPU_KERNEL, false },
     { "Kernel", CLASS_GPU, GPU_KERNEL, true },
+    { "cuda_sync", CLASS_SYNC, 0, false },
     { "gpu_memcpy", CLASS_GPU, GPU_MEMCPY, false },
     { "Memcpy", CLASS_GPU, GPU_MEMCPY, true },
     { "gpu_memset", CLASS_GPU, GPU_MEMSET, false },
@@ -296,7 +305,8 @@ static bool add_launch (reader *r, const event *e) {
   int32_t thread = thread_of (r, e);
   if (!k->launches || thread < 0 || full (r, k->n_launches))
     return false;
-  k->launches[k->n_launches++] = (kineto_launch){ e->start_ns, e->correlation, thread };
+  k->launches[k->n_launches++] =
+      (kineto_launch){ e->start_ns, e->correlation, thread, (uint8_t)kineto_effect (e->name) };
   return true;
 }
 
@@ -335,6 +345,16 @@ static bool add_gpu (reader *r, event *e, gpu_kind kind) {
                                      .owner = NONE,
                                      .kind = (uint8_t)kind };
   return kineto_keep_call (r->job, k, &r->comm_room, &e->call);
+}
+
+/* The time only counts where the file lacks the call. */
+static bool add_sync (reader *r, const event *e) {
+  kineto_sync s = { .at_ns = e->has_start ? e->start_ns : -1,
+                    .correlation = e->correlation,
+                    .stream = e->stream,
+                    .record = e->waited_record,
+                    .on_stream = e->waited_stream };
+  return kineto_keep_sync (r->job, r->k, &r->sync_room, e->name, s);
 }
 
 static bool add_memory (reader *r, const event *e) {
@@ -399,6 +419,8 @@ static bool file_event (reader *r, event *e) {
         "make one of both, with `dur` (`ph` X)");
   if (class == CLASSES || !slice_is (e->phase, "X"))
     return true;
+  if (class == CLASS_SYNC)
+    return add_sync (r, e);
   if (class == CLASS_OP || class == CLASS_ANNOTATION)
     end_unfinished (r, e);
   if (!e->has_start || e->start_ns < 0 || e->start_ns > MOST_TIME || e->ns < 0 || e->ns > MOST_NS ||

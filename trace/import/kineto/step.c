@@ -105,6 +105,8 @@ static void add_to_run (const kineto *k, kineto_iteration *it, const placed *p, 
                       .launched = true };
     last = &it->runs[it->n_runs++];
   }
+  if (it->all)
+    it->run_of[p->gpu] = it->n_runs - 1;
   /* Kernels of one stream may overlap, by rounding or by design: time is counted once. */
   int64_t from = p->start_ns > *end_ns ? p->start_ns : *end_ns;
   if (p->end_ns > from) {
@@ -174,8 +176,11 @@ bool kineto_runs (import_job *job, const kineto *k, kineto_window window, kineto
   out->n_runs = 0;
   out->overlap_ns = out->unlaunched = out->unowned = out->span_ns = 0;
   out->before = out->before_ns = out->aside_ns = out->busy_ns = out->unlaunched_ns = 0;
-  if (out->all && !kineto_number_streams (job, k, out))
+  if (out->all && (!kineto_number_streams (job, k, out) ||
+                   !(out->run_of = NEW (job->scratch, k->n_gpu, int32_t, job->err))))
     return false;
+  for (int32_t i = 0; out->all && i < k->n_gpu; i++)
+    out->run_of[i] = NONE;
   placed *rows = place (job, k, out, &n);
   kineto_moments cuts;
   int32_t *parts = NEW (job->scratch, k->n_ops, int32_t, job->err);
@@ -189,7 +194,7 @@ bool kineto_runs (import_job *job, const kineto *k, kineto_window window, kineto
     bool more = i && goes_on (k, out, out->all ? &cuts : NULL, &rows[i - 1], &rows[i]);
     add_to_run (k, out, &rows[i], more, &end_ns, parts);
   }
-  return out->all ? kineto_list_streams (job, out) : set_gaps (job, out, end_ns);
+  return out->all ? kineto_list_streams (job, k, out) : set_gaps (job, out, end_ns);
 }
 
 bool kineto_check_span (import_job *job, const kineto_iteration *it) {

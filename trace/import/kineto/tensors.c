@@ -339,7 +339,7 @@ static bool emit_ops (maker *m) {
     op *o = build_op_at (m->b, index);
     o->gap_ns = r->gap_ns;
     o->workspace_bytes = m->workspace[i];
-    if (!kineto_put_stream (m->job, m->k, m->it, i, o, m->b))
+    if (!kineto_put_stream (m->job, m->k, m->it, i, o))
       return false;
     for (; at < m->n_uses && m->uses[at].op == i; at++)
       if (m->uses[at].write)

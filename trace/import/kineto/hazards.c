@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Waits as the trace gets them.  Ops of two streams that use one tensor, one of them writing it,
+   have an order, also where no synchronization event says so: the host asked whether an event had
+   passed, or the reads are only possible ones.  The later op then waits for all that had ended on
+   the other stream. */
+#include "trace/import/kineto/kineto.h"
+
+typedef struct touches {
+  kineto_iteration *it;
+  const trace *t;
+  int32_t *known;  /* per op and stream: the last op there that has surely ended when it begins */
+  int32_t *writer; /* per tensor: the last op that wrote it, or took its memory */
+  int32_t *reader; /* per tensor and stream: the last since then that touches it */
+  int32_t raised;  /* the last op that waits for more */
+} touches;
+
+static void learn (touches *x, int32_t op, int32_t ended) {
+  int32_t n = x->it->n_streams, stream = x->it->runs[ended].stream;
+  int32_t *known = &x->known[(int64_t)op * n], *more = &x->known[(int64_t)ended * n];
+  for (int32_t s = 0; s < n; s++)
+    known[s] = more[s] > known[s] ? more[s] : known[s];
+  known[stream] = ended > known[stream] ? ended : known[stream];
+}
+
+static void need (touches *x, int32_t first, int32_t second) {
+  int32_t n = x->it->n_streams;
+  if (first == NONE || first == second)
+    return;
+  int64_t at = (int64_t)second * n + x->it->runs[first].stream;
+  if (x->known[at] >= first || x->it->waits[at] == x->it->seen[at])
+    return;
+  x->it->waits[at] = x->it->seen[at];
+  learn (x, second, x->it->seen[at]);
+  x->it->unexplained += x->raised != second;
+  x->raised = second;
+}
+
+static void touch (touches *x, int32_t op, int32_t tensor, bool writes) {
+  int32_t n = x->it->n_streams, *readers = &x->reader[(int64_t)tensor * n];
+  need (x, x->writer[tensor], op);
+  if (writes || (x->writer[tensor] == NONE && !x->t->tensors[tensor].persistent)) {
+    for (int32_t s = 0; s < n; s++) {
+      need (x, readers[s], op);
+      readers[s] = NONE;
+    }
+    x->writer[tensor] = op;
+  }
+  readers[x->it->runs[op].stream] = op;
+}
+
+static void go_through (touches *x) {
+  int32_t n = x->it->n_streams, last[MOST_STREAMS];
+  for (int32_t s = 0; s < n; s++)
+    last[s] = NONE;
+  for (int32_t k = 0; k < x->it->n_runs; k++) {
+    const op *o = &x->t->ops[k];
+    int32_t stream = x->it->runs[k].stream;
+    if (last[stream] != NONE)
+      learn (x, k, last[stream]);
+    last[stream] = k;
+    for (int32_t s = 0; s < n; s++)
+      if (x->it->waits[(int64_t)k * n + s] != NONE)
+        learn (x, k, x->it->waits[(int64_t)k * n + s]);
+    for (int32_t i = 0; i < o->reads.count; i++)
+      touch (x, k, o->reads.at[i], false);
+    for (int32_t i = 0; i < o->writes.count; i++)
+      touch (x, k, o->writes.at[i], true);
+  }
+}
+
+static bool explain_uses (import_job *job, kineto_iteration *it, const trace *t) {
+  int32_t n = it->n_streams;
+  int64_t n_known = (int64_t)it->n_runs * n, n_readers = (int64_t)t->n_tensors * n;
+  touches x = { .it = it, .t = t, .raised = NONE };
+  x.known = NEW (job->scratch, n_known, int32_t, job->err);
+  x.writer = NEW (job->scratch, t->n_tensors, int32_t, job->err);
+  x.reader = NEW (job->scratch, n_readers, int32_t, job->err);
+  if (!x.known || !x.writer || !x.reader)
+    return false;
+  for (int64_t i = 0; i < n_known; i++)
+    x.known[i] = NONE;
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    x.writer[i] = t->tensors[i].born_before;
+  for (int64_t i = 0; i < n_readers; i++)
+    x.reader[i] = NONE;
+  go_through (&x);
+  return it->unexplained == 0 || kineto_list_waits (job, it);
+}
+
+static bool say_rule (import_job *job, const kineto *k, const kineto_iteration *it) {
+  const char *text =
+      it->untold
+          ? arena_format (job->a, job->err, "waits between streams: all that had ended, since %s",
+                          it->untold)
+          : arena_format (job->a, job->err,
+                          "waits between streams: those of %d events of synchronization; %d of %d "
+                          "ops wait for all that had ended, for tensors that these leave unordered",
+                          k->n_syncs, it->unexplained, it->n_runs);
+  report_check (job, text);
+  return text;
+}
+
+bool kineto_put_waits (import_job *job, const kineto *k, kineto_iteration *it, trace *t) {
+  if (!it->all || !t)
+    return t;
+  if (!it->untold && !explain_uses (job, it, t))
+    return false;
+  int32_t n = it->after_first[it->n_runs];
+  int32_t *after = NEW (job->a, n, int32_t, job->err);
+  if (!after)
+    return false;
+  for (int32_t i = 0; i < n; i++)
+    after[i] = it->after[i];
+  for (int32_t i = 0; i < it->n_runs; i++) {
+    int32_t from = it->after_first[i];
+    t->ops[i].after = (index_list){ after + from, it->after_first[i + 1] - from };
+    t->ops[i].gap_ns = it->runs[i].gap_ns;
+  }
+  return say_rule (job, k, it);
+}
