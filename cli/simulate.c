@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry simulate`: what a plan costs; several traces and plans share the card. */
+#include "base/order.h"
 #include "base/units.h"
 #include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
@@ -104,6 +105,13 @@ static int64_t pinned_bytes (const rank_question *q) {
   return sum;
 }
 
+static int64_t longest_ns (const rank_question *q) {
+  int64_t ns = 0;
+  for (int32_t i = 0; i < q->all.ranks; i++)
+    ns = max_of (ns, q->costs[i].step_ns);
+  return ns;
+}
+
 static bool print_ranks_json (call *c, const rank_question *q) {
   json_writer w;
   json_begin (&w, 2);
@@ -116,7 +124,7 @@ static bool print_ranks_json (call *c, const rank_question *q) {
   for (int32_t i = 0; i < q->all.ranks; i++)
     predicted_write (&w, &q->costs[i]);
   json_close_array (&w);
-  json_add_int (&w, "step_ns", q->costs[0].step_ns);
+  json_add_int (&w, "step_ns", longest_ns (q));
   json_close_object (&w);
   return call_print_json (c, &w);
 }
@@ -153,10 +161,18 @@ static int run_ranks (call *c) {
   rank_question q = { 0 };
   timeline lines[HOST_MOST_CARDS];
   bool drawn = is_drawn (c);
-  sim_options o = { .host = &q.all.host, .timeline_arena = c->json && !drawn ? NULL : c->arena };
+  sim_options o = { .host = &q.all.host,
+                    .apart = call_flag (c, "apart"),
+                    .timeline_arena = c->json && !drawn ? NULL : c->arena };
   if (call_flag (c, "turns") || call_text (c, "noise")) {
     error_set (&c->err, ERR_usage,
                "--turns and --noise are for one card: leave them out, or --host");
+    return call_failed (c);
+  }
+  if (o.apart && drawn) {
+    error_set (&c->err, ERR_usage,
+               "--svg, --html and --tsv draw one step of all ranks, and jobs have none in common: "
+               "leave them out, or --apart");
     return call_failed (c);
   }
   if (!rank_jobs_read (c, &q.all) ||
@@ -166,6 +182,8 @@ static int run_ranks (call *c) {
   if (c->json)
     return EXIT_YES;
   print_ranks (c, &q);
+  if (o.apart)
+    return EXIT_YES;
   for (int32_t i = 0; i < q.all.pairs; i++)
     if (putchar ('\n') < 0 || !picture_step (c, &q.all.jobs[i], &lines[i]))
       return call_failed (c);
@@ -187,6 +205,10 @@ static int run (call *c) {
   if (is_drawn (c)) {
     error_set (&c->err, ERR_usage,
                "--svg, --html and --tsv draw ranks: give --host, or ask `ferry plot`");
+    return call_failed (c);
+  }
+  if (call_flag (c, "apart")) {
+    error_set (&c->err, ERR_usage, "--apart is for jobs on cards of a host: give --host NAME");
     return call_failed (c);
   }
   for (int i = 0; i < n; i++)
@@ -219,6 +241,7 @@ static const cli_option options[] = {
     "each plan is a rank's on a card of this host: a name of `ferry hosts` or "
     "a host file" },
   OPTION_RANKS,
+  { 0, "apart", NULL, "with --host: jobs of their own, whose steps do not wait for each other" },
   { 't', "turns", NULL, "several jobs take turns, op by op, instead of sharing the speed" },
   { 0,
     "noise",
@@ -243,7 +266,8 @@ const cli_command command_simulate = {
       "picture of one step. A plan that `ferry check` refuses is refused here too.\n"
       "Several traces with their plans share one card and its link. With --host they are ranks of "
       "one job: each has a card of its own, all share the host's links, and they keep together "
-      "from step to step. With --ranks the plans are dealt out in turn; --svg, --html and --tsv "
+      "from step to step, but for --apart. With --ranks the plans are dealt out in turn; --svg, "
+      "--html and --tsv "
       "draw their lanes, and the load of the links that they share.\n"
       "With --noise the JSON is an object of two: `noise`, in millionths over compute, and "
       "`predicted`.\n",

@@ -24,7 +24,7 @@ second() {
   "$builddir/tests/test_ranks" 1 "${FERRY_CASES:-300}" | python3 "$srcdir/tests/second/ranks.py" >said || { cat said; return 1; }
 }
 planted() { # a simulator that is wrong is found out
-  "$builddir/tests/test_ranks" 1 40 | sed 's/"step_ns":/&1/' | python3 "$srcdir/tests/second/ranks.py" >/dev/null && return 1
+  "$builddir/tests/test_ranks" 1 40 | sed 's/"step_ns":\[/&1/' | python3 "$srcdir/tests/second/ranks.py" >/dev/null && return 1
   return 0
 }
 listed() {

@@ -79,11 +79,18 @@ static int one_case (uint64_t seed, arena *a, error *err) {
   if (!rank_case_jobs (&r, ranks, 1, true, cases, jobs, a))
     return 0;
   sim_options o = { .host = &h, .timeline_arena = a };
+  o.apart = ranks > 1 && random_chance (&r, 300000);
+  for (int32_t i = 0; o.apart && i < ranks; i++)
+    if (trace_total_ns (jobs[i].original) == 0)
+      return 0;
   if (!rank_case_host (&r, &cases[0].plan->device, ranks, a, &h, err) ||
       !simulate (jobs, ranks, &o, a, costs, lines, err))
     return -1;
-  printf ("{\"seed\":%llu,\"settled\":%s,\"step_ns\":%lld,", (unsigned long long)seed,
-          costs[0].settled ? "true" : "false", (long long)costs[0].step_ns);
+  printf ("{\"seed\":%llu,\"apart\":%s,\"settled\":%s,\"step_ns\":[", (unsigned long long)seed,
+          o.apart ? "true" : "false", costs[0].settled ? "true" : "false");
+  for (int32_t i = 0; i < ranks; i++)
+    printf ("%s%lld", i ? "," : "", (long long)costs[i].step_ns);
+  printf ("],");
   if (!print_answer (&h, jobs, lines, ranks, err) || !print_jobs (jobs, ranks, err))
     return -1;
   puts ("}");

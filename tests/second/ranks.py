@@ -8,6 +8,7 @@ from fractions import Fraction
 
 OUT, IN = 0, 1
 STEPS, LAST = 32, 8
+FROM, TO = 16, 32  # of jobs apart
 NANO = 10**9
 NEVER = None
 
@@ -177,6 +178,7 @@ class Machine:
         self.alone, self.both = link_rates(self.host["link"])
         self.copy_ns = self.host["link"].get("copy_ns") or 0
         self.ranks = [Rank(job) for job in case["jobs"]]
+        self.apart = case["apart"]  # jobs of their own: no step and no collective in common
         self.shared = False  # a group gave a copy less than its link would have
 
     def instant_ends(self, now):
@@ -198,12 +200,13 @@ class Machine:
     def instant_ops(self, now):
         started = False
         steps = min(rank.step for rank in self.ranks)
-        may = [[k for k in rank.waiting() if rank.op_may(k, now, steps)] for rank in self.ranks]
+        may = [[k for k in rank.waiting() if rank.op_may(k, now, rank.step if self.apart else steps)]
+               for rank in self.ranks]
         come = [{rank.meets[k] for k in ks if rank.meets[k]} for rank, ks in zip(self.ranks, may)]
         for rank, ks in zip(self.ranks, may):
             for k in ks:
                 # a collective begins when all ranks that have its group have come to it
-                if all(rank.meets[k] in here for other, here in zip(self.ranks, come) if other.has(rank.meets[k])):
+                if self.apart or all(rank.meets[k] in here for other, here in zip(self.ranks, come) if other.has(rank.meets[k])):
                     rank.running[k] = now + rank.ops[k][0]
                     rank.ops_at[rank.step * len(rank.ops) + k] = [now]
                     started = True
@@ -248,6 +251,10 @@ class Machine:
                 ended = self.instant_ends(now)
                 started = self.instant_ops(now)
                 steps = min(rank.steps_done() for rank in self.ranks)
+                if self.apart:
+                    if steps > FROM and all(TO * len(rank.ops) in rank.ops_at for rank in self.ranks):
+                        return [-(-(start(TO) - start(FROM)) // (TO - FROM)) for start in self.starts()], False, FROM
+                    steps = 0
                 while looked < min(steps, STEPS):
                     state = self.state(looked)
                     if state in states:
@@ -274,6 +281,9 @@ class Machine:
     def start_of(self, step):
         return self.ranks[0].ops_at[step * len(self.ranks[0].ops)][0]
 
+    def starts(self):
+        return [lambda step, rank=rank: rank.ops_at[step * len(rank.ops)][0] for rank in self.ranks]
+
     def unsettled(self):
         starts = [self.start_of(step) for step in range(STEPS)]
         most, at = 0, 0
@@ -297,6 +307,8 @@ class Machine:
     def answer(self):
         """(step_ns, settled, timelines)."""
         step_ns, settled, step = self.run(False)
+        if self.apart:
+            return step_ns, settled, [self.line(rank, step) for rank in self.ranks]
         if not settled:
             laden = self.run(True)
             settled = laden[1]
@@ -304,7 +316,7 @@ class Machine:
                 step_ns, step = laden[0], laden[2]
             else:
                 self.run(False)
-        return step_ns, settled, [self.line(rank, step) for rank in self.ranks]
+        return [step_ns] * len(self.ranks), settled, [self.line(rank, step) for rank in self.ranks]
 
     def line(self, rank, step):
         """As ferry prints it: times from the rank's own op 0, copies by move; those without one at -1."""
@@ -319,7 +331,7 @@ class Machine:
 
 
 def main(text):
-    wrong, n, seen = 0, 0, {"settled": 0, "several": 0, "shared": 0, "streams": 0, "collectives": 0}
+    wrong, n, seen = 0, 0, {"settled": 0, "several": 0, "shared": 0, "streams": 0, "collectives": 0, "apart": 0}
     at, decoder = 0, json.JSONDecoder()
     while at < len(text):
         case, at = decoder.raw_decode(text, at)
@@ -330,14 +342,15 @@ def main(text):
         seen["settled"] += settled
         seen["several"] += len(case["jobs"]) > 1
         seen["shared"] += machine.shared
+        seen["apart"] += machine.apart
         seen["collectives"] += sum(any(rank.meets) for rank in machine.ranks) > 1
         seen["streams"] += any(len(set(rank.streams)) > 1 for rank in machine.ranks)
         if (step_ns, settled, lines) != (case["step_ns"], case["settled"], case["answer"]["lines"]):
             wrong += 1
             print("seed %d: ferry says %s, the second simulator %s" %
                   (case["seed"], (case["step_ns"], case["settled"]), (step_ns, settled)))
-    print("%d cases: %d settled, %d with several ranks, in %d a group slowed copies, %d with streams, %d with collectives" %
-          (n, seen["settled"], seen["several"], seen["shared"], seen["streams"], seen["collectives"]))
+    print("%d cases: %d settled, %d with several ranks, in %d a group slowed copies, %d with streams, %d with collectives, %d of jobs apart" %
+          (n, seen["settled"], seen["several"], seen["shared"], seen["streams"], seen["collectives"], seen["apart"]))
     return wrong, n, seen
 
 

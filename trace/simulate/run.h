@@ -78,7 +78,8 @@ typedef struct sim_record { /* one step of one lane, absolute times */
 typedef struct sim_run {
   sim_lane *lanes;
   int32_t n_lanes;
-  const gpu_host *host; /* each lane is a rank on a card of it; NULL: all are on one card */
+  const gpu_host *host; /* each lane is on a card of it; NULL: all are on one card */
+  bool together;        /* ranks, which begin each step together */
   link_rates rates;     /* of one card's link */
   int64_t copy_ns;
   bool turns, laden;

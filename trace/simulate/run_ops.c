@@ -18,7 +18,7 @@ static bool op_may_start (const loop *l, const sim_lane *lane, const sim_stream 
   if (s->op == SIM_NO_OP || l->now_ns < s->gap_end_ns)
     return false;
   const sim_op *o = &lane->ops[s->op];
-  return (!l->r->host || !begins_step (lane, s->op) || step_may_start (l->r, lane->op_step)) &&
+  return (!l->r->together || !begins_step (lane, s->op) || step_may_start (l->r, lane->op_step)) &&
          (o->ins == INT32_MIN || lane->ins_done >= (int64_t)lane->op_step * lane->n_ins + o->ins) &&
          (o->outs == INT32_MIN ||
           lane->outs_done >= (int64_t)lane->op_step * lane->n_outs + o->outs);

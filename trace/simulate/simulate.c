@@ -357,25 +357,27 @@ static bool keep_together (sim_run *r, const sim_job *jobs, const sim_options *o
   return true;
 }
 
-/* The host has a card and pinned memory for each rank. */
-static bool ranks_fit (const gpu_host *h, const sim_job *jobs, int32_t n, const predicted *out,
+/* The host has a card and pinned memory for each rank or job. */
+static bool ranks_fit (const sim_options *o, const sim_job *jobs, int32_t n, const predicted *out,
                        error *err) {
+  const gpu_host *h = o->host;
+  const char *what = o->apart ? "jobs" : "ranks";
   char a[UNITS_TEXT], b[UNITS_TEXT];
   __int128 pinned = 0;
   if (n > h->n_cards)
-    return error_set (err, ERR_usage, "%d ranks on %s: it has %d cards", n, h->name, h->n_cards);
+    return error_set (err, ERR_usage, "%d %s on %s: it has %d cards", n, what, h->name, h->n_cards);
   for (int32_t i = 0; i < n; i++) {
     pinned += out[i].host_peak_bytes;
     if (strcmp (jobs[i].plan->device.name, jobs->plan->device.name) != 0)
-      return error_set (err, ERR_input, "rank %d is planned for device %s, rank 0 for %s", i,
+      return error_set (err, ERR_input, "of %s, %d is planned for device %s, 0 for %s", what, i,
                         jobs[i].plan->device.name, jobs->plan->device.name);
   }
   return pinned <= h->pinned_bytes ||
          error_set (err, ERR_infeasible,
-                    "%d ranks pin %s together, of %s at most %s may be pinned: give fewer ranks or "
-                    "a larger budget",
-                    n, units_bytes (a, pinned > INT64_MAX ? INT64_MAX : (int64_t)pinned), h->name,
-                    units_bytes (b, h->pinned_bytes));
+                    "%d %s pin %s together, of %s at most %s may be pinned: give fewer or a larger "
+                    "budget",
+                    n, what, units_bytes (a, pinned > INT64_MAX ? INT64_MAX : (int64_t)pinned),
+                    h->name, units_bytes (b, h->pinned_bytes));
 }
 
 /* ---- several jobs ---- */
@@ -391,13 +393,19 @@ static bool all_ran (const sim_run *r, void *context) {
   return true;
 }
 
+static bool all_take_time (const sim_job *jobs, int32_t n, error *err) {
+  for (int32_t i = 0; i < n; i++)
+    if (trace_total_ns (jobs[i].rewritten->trace) == 0)
+      return error_set (err, ERR_input, "job %d has no duration: it cannot share a card or a link",
+                        i);
+  return true;
+}
+
 static bool jobs_fit (const sim_job *jobs, int32_t n, error *err) {
   const device *first = &jobs[0].plan->device;
   __int128 need = 0;
   for (int32_t i = 0; i < n; i++) {
     const device *d = &jobs[i].plan->device;
-    if (trace_total_ns (jobs[i].rewritten->trace) == 0)
-      return error_set (err, ERR_input, "job %d has no duration: it cannot share a card", i);
     if (strcmp (d->name, first->name) != 0)
       return error_set (err, ERR_input, "job %d is planned for device %s, job 0 for %s", i, d->name,
                         first->name);
@@ -418,7 +426,8 @@ static bool many_jobs (sim_run *r, const sim_job *jobs, const sim_options *o, pr
   for (int32_t i = 0; i < r->n_lanes; i++) /* jobs alike end, however many their ops */
     most_events +=
         (int64_t)SIM_STEPS * 8 * (r->lanes[i].n_ops + r->lanes[i].n_outs + r->lanes[i].n_ins);
-  if (!jobs_fit (jobs, r->n_lanes, err) || !sim_run_until (r, all_ran, &most_events, err))
+  if (!all_take_time (jobs, r->n_lanes, err) || (!r->host && !jobs_fit (jobs, r->n_lanes, err)) ||
+      !sim_run_until (r, all_ran, &most_events, err))
     return false;
   for (int32_t i = 0; i < r->n_lanes; i++) {
     const int64_t *starts = r->lanes[i].starts_ns;
@@ -470,9 +479,10 @@ bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, 
   arena_mark mark = arena_here (scratch);
   const device *d = &jobs[0].plan->device;
   const device_link *link = o->host ? &o->host->link : &d->link;
-  bool one = n_jobs == 1 && !o->host;
+  bool one = n_jobs == 1 && !o->host, together = o->host && (!o->apart || n_jobs == 1);
   sim_run r = { .n_lanes = n_jobs,
                 .host = o->host,
+                .together = together,
                 .rates = device_rates (link, one ? d->share_ppm : 1000000),
                 .copy_ns = link->copy_ns,
                 .turns = o->turns };
@@ -481,10 +491,10 @@ bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, 
   for (int32_t i = 0; ok && i < n_jobs; i++)
     ok = fill_lane (&jobs[i], scratch, &r.lanes[i], err) &&
          static_figures (&jobs[i], &r.lanes[i], &out[i], err);
-  ok = ok && (!o->host || (ranks_fit (o->host, jobs, n_jobs, out, err) &&
-                           fill_groups (&r, jobs, scratch, err)));
-  ok = ok && (one || o->host ? keep_together (&r, jobs, o, out, timelines, err)
-                             : many_jobs (&r, jobs, o, out, timelines, err));
+  ok = ok && (!o->host || (ranks_fit (o, jobs, n_jobs, out, err) &&
+                           (!together || fill_groups (&r, jobs, scratch, err))));
+  ok = ok && (one || together ? keep_together (&r, jobs, o, out, timelines, err)
+                              : many_jobs (&r, jobs, o, out, timelines, err));
   for (int32_t i = 0; ok && i < n_jobs; i++)
     out[i].stall_ns = out[i].step_ns - out[i].compute_ns;
   if (o->events)

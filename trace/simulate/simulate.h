@@ -42,6 +42,7 @@ typedef struct sim_job {
 typedef struct sim_options {
   bool turns;            /* several jobs: take turns op by op instead of sharing the speed */
   const gpu_host *host;  /* job i is the rank on its card i; NULL: all jobs are on one card */
+  bool apart;            /* on a host: jobs of their own, whose steps do not wait for each other */
   arena *timeline_arena; /* NULL: no timeline */
   int64_t *events;       /* counted up where not NULL: starts and ends of ops and copies */
   int64_t most_events;   /* of several jobs; 0: 2^28, which take half a minute */
