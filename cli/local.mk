@@ -160,6 +160,7 @@ ferry_SOURCES = \
   cli/whatif/pack.c \
   cli/whatif/pack.h \
   cli/whatif/pack_events.c \
+  cli/whatif/pack_host.c \
   cli/whatif/rank_rows.c \
   cli/whatif/rank_rows.h \
   cli/whatif/ranks.c \

@@ -8,6 +8,8 @@ libcore_a_SOURCES += \
   solver/ask/ranks.h \
   solver/ask/ranks_bound.c \
   solver/ask/ranks_bound.h \
+  solver/ask/ranks_links.c \
+  solver/ask/ranks_links.h \
   solver/attempt/attempt.c \
   solver/attempt/attempt.h \
   solver/attempt/change.c \

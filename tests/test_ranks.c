@@ -231,7 +231,7 @@ static bool plan_ranks (int seed, int32_t ranks, arena *a, planned_ranks *p) {
   ck_assert (random_case_make (&made, a, &p->c, &err));
   device d = p->c.plan->device;
   p->host = narrow_host (&d, &p->group, 4);
-  p->asked = (ranks_question){ &p->host, ranks };
+  p->asked = (ranks_question){ .host = &p->host, .ranks = ranks };
   ask q = ask_default (p->c.trace, &d);
   allowed_into (&(allowed)SWAPS_ALONE, &q.options);
   q.options.order = ORDER_AS_IS;
@@ -350,7 +350,7 @@ static bool plan_pair (int seed, arena *a, planned_pair *p) {
     p->group.one_way[way] /= 2;
     p->group.both[way] /= 2;
   }
-  p->asked = (ranks_question){ &p->host, 2 };
+  p->asked = (ranks_question){ .host = &p->host, .ranks = 2 };
   return ranks_solve (p->jobs, &p->asked, a, &p->answer, &err);
 }
 

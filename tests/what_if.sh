@@ -253,6 +253,35 @@ END
 claim "jobs that come and go change the others' plans, and wait for each other" events
 claim "an event of no job is refused" says 2 "there is no job c" "$ferry" pack a.json -d v100 --leave c@3s
 
+hosted() { # a card each behind one link: simulate agrees, nothing beats the bound, the objective's best is taken
+  local goal
+  python3 - <<'END' || return 1
+import json
+rate = {"d2h_bytes_per_s": 10**10, "h2d_bytes_per_s": 10**10}
+group = {"name": "switch", "kind": "switch", "cards": [0, 1], **rate, "both": {k: v // 2 for k, v in rate.items ()}}
+json.dump ({"format": "ferry-host/1", "name": "two", "device": "v100", "cards": 2, "host_bytes": 2**36, "pinned_bytes": 2**35, "groups": [group]}, open ("two.json", "w"))
+END
+  for goal in worst total; do
+    "$ferry" pack -q a.json b.json --host ./two.json --budget 160MiB --swap-only --limit 400 --objective $goal --json -o hosted >host.$goal &&
+      "$ferry" check a.json hosted/a.json >/dev/null && "$ferry" check b.json hosted/b.json >/dev/null &&
+      "$ferry" simulate a.json hosted/a.json b.json hosted/b.json --host ./two.json --apart --json >apart && python3 - $goal <<'END' || return 1
+import json, sys
+goal = sys.argv[1]
+p, s = json.load (open ("host." + goal)), json.load (open ("apart"))
+steps = [j["together_ns"] for j in p["jobs"]]
+assert steps == [r["step_ns"] for r in s["ranks"]] and s["step_ns"] == max (steps) > min (steps), (steps, s)
+assert p["pinned_bytes"] == s["pinned_bytes"] <= p["pinnable_bytes"]
+assert p[goal] == min (w[goal] for w in p["ways"]) <= p["ways"][0][goal], p["ways"]
+assert p[goal + "_bound"] <= p[goal]
+slow = [j["together_ns"] / j["baseline_ns"] for j in p["jobs"]]
+assert abs (p["worst"] - max (slow)) < 1e-5 and abs (p["total"] - sum (slow)) < 1e-5
+END
+  done
+}
+claim "jobs with a card each on a host are planned for the links that they share, as simulate --apart says" hosted
+claim "more jobs than a host's cards are refused" says 2 "3 jobs, but two has 2 cards" "$ferry" pack a.json b.json a.json --host ./two.json
+claim "what is for shared cards is refused on a host" says 2 "points is for jobs that share cards" "$ferry" pack a.json --host ./two.json --points 4
+
 batches() {
   "$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -d v100 --budget 64MiB \
     -s 20% --limit 100 --fine 16 --json --svg m.svg --html m.html >x && python3 - <<'END'

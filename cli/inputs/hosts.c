@@ -41,10 +41,14 @@ bool host_named (call *c, const char *name, gpu_host *out) {
   return host_and_card (c, name, out, &card);
 }
 
-const char *host_asked (const call *c) {
-  const char *text = call_has_option (c, "ranks") ? call_text (c, "host") : NULL;
+const char *host_text (const call *c) {
+  const char *text = call_text (c, "host");
   bool size = text && isdigit ((unsigned char)*text) && !data_is_file (text);
   return size ? NULL : text;
+}
+
+const char *host_asked (const call *c) {
+  return call_has_option (c, "ranks") ? host_text (c) : NULL;
 }
 
 bool host_is_asked (const call *c) {

@@ -18,6 +18,8 @@
 bool host_named (call *c, const char *name, gpu_host *out) MUST_CHECK;
 /* The same with its card, which --device may name. */
 bool host_and_card (call *c, const char *name, gpu_host *out, device *card) MUST_CHECK;
+/* The text of --host where it is no size; NULL: it is one, or is not given. */
+const char *host_text (const call *c);
 /* The host that --host names; NULL where it is a size, and for commands without --ranks. */
 const char *host_asked (const call *c);
 /* Is it asked for by --host, or would it have to be, for --ranks? */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/whatif/pack.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/hosts.h"
 #include "cli/inputs/inputs.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
@@ -49,7 +49,7 @@ static bool plan_is_apart (call *c, const char *job) {
   return !c->err.code;
 }
 
-static bool read_jobs (call *c, packing *p) {
+bool pack_read_jobs (call *c, packing *p) {
   if (c->n_operands > CARDS_MOST_JOBS)
     return error_set (&c->err, ERR_usage, "%d jobs: at most %d", c->n_operands, CARDS_MOST_JOBS);
   for (int i = 0; i < c->n_operands; i++) {
@@ -121,22 +121,11 @@ static void count_sample (void *context, int32_t done, int32_t all, int64_t step
   progress_done (c, c->going.done + 1, 0, step_ns);
 }
 
-/* A size begins with a digit. */
-static bool refuse_host (call *c) {
-  const char *text = call_text (c, "host");
-  bool names = text && (isalpha ((unsigned char)*text) || *text == '.' || *text == '/');
-  return !names ||
-         error_set (&c->err, ERR_usage,
-                    "--host: pack takes host memory, such as 64GiB; jobs with a card each "
-                    "on `%s` are planned by `ferry solve A.json B.json --host %s`",
-                    text, text);
-}
-
 static bool read_packing (call *c, packing *p) {
   int64_t points = 8;
   int objective = PACK_WORST;
   *p = (packing){ 0 };
-  if (!refuse_host (c) || !read_jobs (c, p) || !read_cards (c, p))
+  if (!pack_read_jobs (c, p) || !read_cards (c, p))
     return false;
   p->options.cards = p->cards;
   p->options.sampling = (curve_options){ .device = p->cards,
@@ -404,6 +393,8 @@ static int run (call *c) {
   cards_answer v;
   figure_page page;
   bool any;
+  if (host_text (c))
+    return pack_run_host (c);
   if (!read_packing (c, &p))
     return call_failed (c);
   if (pack_has_events (c))
@@ -427,7 +418,8 @@ static const cli_option options[] = {
     "made for" },
   { 'b', "budget", "SIZE", "memory of each card for all plans together; default: all that it has, "
     "less what each process reserves", RANGE_SIZE },
-  { 0, "host", "SIZE|0", "host memory of all jobs together, in equal parts for the cards; default: "
+  { 0, "host", "SIZE|NAME|FILE", "host memory of all jobs together, in equal parts for the cards; or "
+    "the host whose cards they have, one each: a name of `ferry hosts` or a host file; default: "
     "what the device file gives each card", RANGE_SIZE },
   { 0, "objective", "worst|total", "minimize the worst slowdown, or their sum; default: "
     "worst" },
@@ -468,7 +460,12 @@ const cli_command command_pack = {
       "--limit is for all searches together; where it is spent, few budgets are sampled and the "
       "plans are those of the samples. First plans and bounds take their ticks in any case.\n"
       "With --arrive and --leave the jobs are packed again whenever one comes or goes, and the "
-      "transition is told: what has to be copied, and how long each job waits.\n",
+      "transition is told: what has to be copied, and how long each job waits.\n"
+      "With --host NAME each job has a card of that host to itself, and all share its links and "
+      "the "
+      "memory that may be pinned, but no step: `alone` is the plan for a card whose link nobody "
+      "shares, the other ways are for the rates that are left, and the best beside each other by "
+      "--objective are taken.\n",
   .options = options,
   .json = true,
   .run = run,

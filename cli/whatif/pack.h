@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry pack`: what its parts share.  pack.c reads and prints; pack_events.c is about jobs that
-   come and go. */
+   come and go,
+   pack_host.c about jobs that have a card of a host each. */
 #ifndef FERRY_CLI_WHATIF_PACK_H
 #define FERRY_CLI_WHATIF_PACK_H
 
@@ -18,6 +19,10 @@ typedef struct packing {
   alternative rivals[ALTERNATIVES];
 } packing;
 
+/* The traces with their names, and what is allowed for each. */
+bool pack_read_jobs (call *c, packing *p) MUST_CHECK;
+/* With --host NAME; the whole answer of the command then. */
+int pack_run_host (call *c);
 /* Was --arrive or --leave given? */
 bool pack_has_events (const call *c);
 /* Plans again at every event and prints what changes; the whole answer of the command then. */

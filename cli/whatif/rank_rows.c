@@ -44,7 +44,7 @@ static ask ask_of (const rank_rows *q) {
 }
 
 bool rank_rows_solve (call *c, const rank_rows *q, rank_row *row) {
-  ranks_question r = { &q->host, row->ranks };
+  ranks_question r = { .host = &q->host, .ranks = row->ranks };
   ask one = ask_of (q);
   ranks_answer *found = NEW (c->arena, 1, ranks_answer, &c->err);
   if (!found || !ask_budget (&one, row->budget_bytes, &c->err))

@@ -8,7 +8,7 @@
 #include "base/order.h"
 #include "base/units.h"
 #include "solver/ask/ranks_bound.h"
-#include "trace/host_rates.h"
+#include "solver/ask/ranks_links.h"
 #include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 
@@ -17,104 +17,6 @@ const char *const ranks_kinds[RANKS_KINDS] = { "alone",   "one way",  "both ways
 enum { HOST_PLACE = 512 };
 enum { TURNS_WORTH = 1000 }; /* two plans must save 1/N of a step */
 
-/* ---- the rest of the link ---- */
-
-static device_link clamped (device_link l) {
-  l.d2h_bytes_per_s = max_of (l.d2h_bytes_per_s, DEVICE_LEAST_RATE);
-  l.h2d_bytes_per_s = max_of (l.h2d_bytes_per_s, DEVICE_LEAST_RATE);
-  l.both_bytes_per_s = max_of (l.both_bytes_per_s, DEVICE_LEAST_RATE);
-  return l;
-}
-
-/* The ranks that share links: those that copy, a bit a rank. */
-typedef struct sharing {
-  const ranks_question *r;
-  uint64_t copying;
-} sharing;
-
-static sharing all_share (const ranks_question *r) {
-  return (sharing){ r, r->ranks == 64 ? UINT64_MAX : ((uint64_t)1 << r->ranks) - 1 };
-}
-
-/* A way that no group slows down keeps the rate of the card alone. */
-static device_link left_both (const sharing *s, int32_t rank) {
-  const ranks_question *r = s->r;
-  uint64_t copying = s->copying | (uint64_t)1 << rank;
-  host_flows f = { .carries = { copying, copying } };
-  link_rates own = device_rates (&r->host->link, 1000000);
-  host_rates (r->host, &own, &f);
-  int64_t out = f.rate[WAY_out][rank], in = f.rate[WAY_in][rank];
-  device_link l = r->host->link;
-  if (out < own.out_both)
-    l.d2h_bytes_per_s = out;
-  if (in < own.in_both)
-    l.h2d_bytes_per_s = in;
-  if (out < own.out_both || in < own.in_both)
-    l.both_bytes_per_s = out + in;
-  return clamped (l);
-}
-
-/* The number of ranks on cards of the same groups: their rates are equal while they do the same. */
-static int32_t alike (const sharing *s, int32_t rank) {
-  const ranks_question *r = s->r;
-  int32_t n = 0;
-  for (int32_t i = 0; i < r->ranks; i++) {
-    bool same = i == rank || s->copying >> i & 1;
-    for (int32_t g = 0; g < r->host->n_groups; g++)
-      same &= (r->host->groups[g].cards >> i & 1) == (r->host->groups[g].cards >> rank & 1);
-    n += same;
-  }
-  return n;
-}
-
-/* The highest rate of a rank one way while n ranks of the group copy both ways. */
-static int64_t most_both (const host_group *g, copy_way way, int64_t n, int64_t against) {
-  int64_t left = g->both[WAY_out] + g->both[WAY_in] - n * against;
-  return min_of (g->one_way[way], max_of (g->both[way], left)) / n;
-}
-
-/* The fastest link that a rank can have while all ranks like it follow one plan: the bound of plans
-   for this link holds for every plan that they share. */
-static device_link left_one_way (const sharing *s, int32_t rank) {
-  const ranks_question *r = s->r;
-  device_link l = r->host->link;
-  link_rates own = device_rates (&l, 1000000);
-  int64_t n = alike (s, rank), both = 0, most[COPY_WAYS] = { own.out_both, own.in_both };
-  for (int32_t i = 0; i < r->host->n_groups; i++) {
-    const host_group *g = &r->host->groups[i];
-    if (!(g->cards >> rank & 1))
-      continue;
-    l.d2h_bytes_per_s = min_of (l.d2h_bytes_per_s, g->one_way[WAY_out] / n);
-    l.h2d_bytes_per_s = min_of (l.h2d_bytes_per_s, g->one_way[WAY_in] / n);
-    most[WAY_out] = min_of (most[WAY_out], most_both (g, WAY_out, n, own.in_both));
-    most[WAY_in] = min_of (most[WAY_in], most_both (g, WAY_in, n, own.out_both));
-  }
-  both = 2 * max_of (most[WAY_out], most[WAY_in]);
-  l.both_bytes_per_s = min_of (l.d2h_bytes_per_s + l.h2d_bytes_per_s, both);
-  return clamped (l);
-}
-
-static device_link mean (const device_link *a, const device_link *b) {
-  return (device_link){ (a->d2h_bytes_per_s + b->d2h_bytes_per_s) / 2,
-                        (a->h2d_bytes_per_s + b->h2d_bytes_per_s) / 2,
-                        (a->both_bytes_per_s + b->both_bytes_per_s) / 2, a->copy_ns };
-}
-
-static device_link link_for (const sharing *s, ranks_kind kind, int32_t rank) {
-  const device_link *alone = &s->r->host->link;
-  if (kind == RANKS_alone)
-    return *alone;
-  if (kind == RANKS_one_way)
-    return left_one_way (s, rank);
-  device_link both = left_both (s, rank);
-  return kind == RANKS_both ? both : mean (alone, &both);
-}
-
-static bool same_link (const device_link *a, const device_link *b) {
-  return a->d2h_bytes_per_s == b->d2h_bytes_per_s && a->h2d_bytes_per_s == b->h2d_bytes_per_s &&
-         a->both_bytes_per_s == b->both_bytes_per_s;
-}
-
 static int64_t pinned_share (const ranks_question *r) {
   return r->host->pinned_bytes / r->ranks / HOST_PLACE * HOST_PLACE;
 }
@@ -122,10 +24,10 @@ static int64_t pinned_share (const ranks_question *r) {
 device ranks_card (const ranks_question *r, const device *card) {
   assert (r->ranks > 0 && r->ranks <= r->host->n_cards);
   device out = *card;
-  sharing all = all_share (r);
-  out.link = left_both (&all, 0);
+  sharing all = sharing_all (r);
+  out.link = sharing_both (&all, 0);
   for (int32_t i = 1; i < r->ranks; i++) {
-    device_link l = left_both (&all, i);
+    device_link l = sharing_both (&all, i);
     out.link.d2h_bytes_per_s = min_of (out.link.d2h_bytes_per_s, l.d2h_bytes_per_s);
     out.link.h2d_bytes_per_s = min_of (out.link.h2d_bytes_per_s, l.h2d_bytes_per_s);
     out.link.both_bytes_per_s = min_of (out.link.both_bytes_per_s, l.both_bytes_per_s);
@@ -153,13 +55,35 @@ static int32_t slowest_alone (const ranks_answer *out, int32_t ranks) {
 typedef struct work {
   const ranks_job *jobs; /* one a rank */
   const ranks_question *r;
-  bool equal; /* all ranks have one trace */
+  bool equal; /* all ranks have one trace, and keep together */
   int64_t rank_bytes[HOST_MOST_CARDS];
   sharing sharing;
   int32_t refused; /* a rank that has no plan */
   arena *a;
   ranks_answer *out;
 } work;
+
+static int64_t least_of (const work *w, int64_t step_ns, int64_t worst_ppm, int64_t total_ppm) {
+  return w->r->goal == RANKS_together ? step_ns : w->r->goal == RANKS_worst ? worst_ppm : total_ppm;
+}
+
+/* The figure to make least: a time, or a slowdown. */
+static int64_t cost_of (const work *w, const ranks_way *way) {
+  return least_of (w, way->step_ns, way->worst_ppm, way->total_ppm);
+}
+
+/* Equal ones differ by what is not asked for. */
+static bool is_better (const work *w, const ranks_way *x, const ranks_way *y) {
+  int64_t a = cost_of (w, x), b = cost_of (w, y);
+  return a < b || (a == b && w->r->goal != RANKS_together &&
+                   x->worst_ppm + x->total_ppm < y->worst_ppm + y->total_ppm);
+}
+
+/* The bound beside it. */
+static int64_t cost_bound (const work *w) {
+  const ranks_answer *x = w->out;
+  return least_of (w, x->lower_bound_ns, x->worst_bound_ppm, x->total_bound_ppm);
+}
 
 /* The first rank of the same trace. */
 static int32_t first_alike (const work *w, int32_t rank) {
@@ -171,9 +95,10 @@ static int32_t first_alike (const work *w, int32_t rank) {
 
 /* All plans of a trace together have about the effort of one. */
 static void share_effort (const work *w, int32_t rank, ask *q) {
-  device_link both = left_both (&w->sharing, rank), one_way = left_one_way (&w->sharing, rank);
+  device_link both = sharing_both (&w->sharing, rank),
+              one_way = sharing_one_way (&w->sharing, rank);
   solve_options *o = &q->options;
-  if (same_link (&both, &w->r->host->link) && same_link (&one_way, &both))
+  if (sharing_same (&both, &w->r->host->link) && sharing_same (&one_way, &both))
     return;
   if (o->limit_ticks)
     o->limit_ticks = max_of (1, o->limit_ticks / RANKS_turns);
@@ -186,7 +111,7 @@ static bool plan_for (work *w, int32_t rank, const device_link *link, int32_t *w
   ranks_answer *out = w->out;
   int32_t first = first_alike (w, rank);
   for (*which = 0; *which < out->n_plans; (*which)++)
-    if (out->plans[*which].rank == first && same_link (&out->plans[*which].link, link))
+    if (out->plans[*which].rank == first && sharing_same (&out->plans[*which].link, link))
       return true;
   ranks_plan *p = &out->plans[out->n_plans];
   ask mine = *w->jobs[rank].ask;
@@ -202,9 +127,25 @@ static bool plan_for (work *w, int32_t rank, const device_link *link, int32_t *w
   return true;
 }
 
+static int64_t slowdown_ppm (int64_t step_ns, int64_t baseline_ns) {
+  return units_scale (step_ns, 1000000, max_of (baseline_ns, 1));
+}
+
+static void set_costs (ranks_way *way, const predicted *costs, int32_t n) {
+  way->settled = costs->settled;
+  way->step_ns = way->worst_ppm = way->total_ppm = 0;
+  for (int32_t i = 0; i < n; i++) {
+    int64_t slow = slowdown_ppm (costs[i].step_ns, costs[i].baseline_ns);
+    way->steps_ns[i] = costs[i].step_ns;
+    way->step_ns = max_of (way->step_ns, costs[i].step_ns);
+    way->worst_ppm = max_of (way->worst_ppm, slow);
+    way->total_ppm += slow;
+  }
+}
+
 static bool time_way (work *w, ranks_way *way, error *err) {
   int32_t n = w->r->ranks;
-  sim_options o = { .host = w->r->host };
+  sim_options o = { .host = w->r->host, .apart = w->r->goal != RANKS_together };
   arena *scratch = arena_made (err);
   sim_job *jobs = scratch ? NEW (scratch, n, sim_job, err) : NULL;
   rewritten *rewrites = jobs ? NEW (scratch, w->out->n_plans, rewritten, err) : NULL;
@@ -218,10 +159,8 @@ static bool time_way (work *w, ranks_way *way, error *err) {
     jobs[i] = (sim_job){ t, rw, p };
   }
   ok = ok && simulate (jobs, n, &o, scratch, costs, NULL, err);
-  if (ok) {
-    way->step_ns = costs->step_ns;
-    way->settled = costs->settled;
-  }
+  if (ok)
+    set_costs (way, costs, n);
   arena_free (scratch);
   return ok;
 }
@@ -240,9 +179,10 @@ static bool add_way (work *w, ranks_way *way, error *err) {
     return true;
   if (!time_way (w, way, err))
     return false;
-  int64_t best_ns = out->ways[out->best].step_ns;
-  int64_t worth_ns = way->kind == RANKS_turns ? best_ns / TURNS_WORTH : 0;
-  if (out->n_ways && way->step_ns < best_ns - worth_ns)
+  const ranks_way *best = &out->ways[out->best];
+  bool worth = way->kind != RANKS_turns ||
+               cost_of (w, way) < cost_of (w, best) - cost_of (w, best) / TURNS_WORTH;
+  if (out->n_ways && is_better (w, way, best) && worth)
     out->best = out->n_ways;
   out->ways[out->n_ways++] = *way;
   return true;
@@ -251,7 +191,7 @@ static bool add_way (work *w, ranks_way *way, error *err) {
 static bool try_kind (work *w, ranks_kind kind, error *err) {
   ranks_way way = { .kind = kind };
   for (int32_t i = 0; i < w->r->ranks; i++) {
-    device_link link = link_for (&w->sharing, kind, i);
+    device_link link = sharing_link (&w->sharing, kind, i);
     if (!plan_for (w, i, &link, &way.plan_of[i], err)) {
       w->refused = i;
       return false;
@@ -269,9 +209,9 @@ static void see_who_copies (work *w) {
 }
 
 /* The best way is as near to the bound as was asked for. */
-static bool is_near (const work *w, int64_t bound_ns) {
-  int64_t step_ns = w->out->ways[w->out->best].step_ns;
-  return step_ns <= solve_enough_ns (w->jobs[0].ask->options.gap_ppm, bound_ns);
+static bool is_near (const work *w, int64_t bound) {
+  int64_t cost = cost_of (w, &w->out->ways[w->out->best]);
+  return cost <= solve_enough_ns (w->jobs[0].ask->options.gap_ppm, bound);
 }
 
 /* Odd ranks as in the second-best way, even ones as in the best. */
@@ -281,7 +221,7 @@ static bool try_turns (work *w, error *err) {
   for (int32_t i = 0; i < out->n_ways; i++)
     if (i != out->best && (!second || out->ways[i].step_ns < second->step_ns))
       second = &out->ways[i];
-  if (!second || w->r->ranks < 2 || is_near (w, out->lower_bound_ns))
+  if (!second || w->r->ranks < 2 || is_near (w, cost_bound (w)))
     return true;
   ranks_way way = { .kind = RANKS_turns };
   for (int32_t i = 0; i < w->r->ranks; i++)
@@ -289,20 +229,26 @@ static bool try_turns (work *w, error *err) {
   return add_way (w, &way, err);
 }
 
-/* The trace of that rank has each of its plans in turn, and keeps the best. */
+/* Those whose plans change together: all of one trace, or a job of its own. */
+static bool change_together (const work *w, int32_t i, int32_t k) {
+  return i == k || (w->r->goal == RANKS_together && w->jobs[i].trace == w->jobs[k].trace);
+}
+
+/* That rank, with those like it, has each of its plans in turn, and keeps the best. */
 static bool improve (work *w, int32_t rank, ranks_way *best, bool *better, error *err) {
+  int32_t first = first_alike (w, rank);
   for (int32_t p = 0; p < w->out->n_plans; p++) {
     ranks_way way = *best;
-    if (w->out->plans[p].rank != rank)
+    if (w->out->plans[p].rank != first)
       continue;
     for (int32_t i = 0; i < w->r->ranks; i++)
-      if (first_alike (w, i) == rank)
+      if (change_together (w, i, rank))
         way.plan_of[i] = p;
     if (!is_new (w->out, &way, w->r->ranks))
       continue;
     if (!time_way (w, &way, err))
       return false;
-    if (way.step_ns < best->step_ns) {
+    if (is_better (w, &way, best)) {
       *best = way;
       *better = true;
     }
@@ -313,11 +259,12 @@ static bool improve (work *w, int32_t rank, ranks_way *best, bool *better, error
 /* From the best way on, traces change to other plans of theirs until no one change is faster. */
 static bool try_mixing (work *w, error *err) {
   ranks_way way = w->out->ways[w->out->best];
-  bool better = !is_near (w, w->out->lower_bound_ns), any = false;
+  bool better = !is_near (w, cost_bound (w)), any = false;
   while (better) {
     better = false;
     for (int32_t i = 0; i < w->r->ranks; i++)
-      if (first_alike (w, i) == i && !improve (w, i, &way, &better, err))
+      if ((w->r->goal != RANKS_together || first_alike (w, i) == i) &&
+          !improve (w, i, &way, &better, err))
         return false;
     any |= better;
   }
@@ -369,16 +316,28 @@ static void set_same_bound (work *w) {
   ranks_answer *out = w->out;
   out->same_bound_ns = w->equal ? bound_of_plan (out, 0) : 0;
   for (int32_t i = 0; w->equal && i < w->r->ranks; i++) {
-    device_link link = left_one_way (&w->sharing, i);
+    device_link link = sharing_one_way (&w->sharing, i);
     for (int32_t p = 0; p < out->n_plans; p++)
-      if (same_link (&out->plans[p].link, &link))
+      if (sharing_same (&out->plans[p].link, &link))
         out->same_bound_ns = max_of (out->same_bound_ns, bound_of_plan (out, p));
+  }
+}
+
+static void set_slowdown_bounds (work *w) {
+  ranks_answer *out = w->out;
+  for (int32_t i = 0; i < w->r->ranks; i++) {
+    int32_t which = out->ways[0].plan_of[i];
+    int64_t baseline_ns = out->plans[which].found.plan->predicted.baseline_ns;
+    int64_t slow = slowdown_ppm (bound_of_plan (out, which), baseline_ns);
+    out->worst_bound_ppm = max_of (out->worst_bound_ppm, slow);
+    out->total_bound_ppm += slow;
   }
 }
 
 /* No rank is faster than alone. */
 static void set_alone_bound (work *w) {
   ranks_answer *out = w->out;
+  set_slowdown_bounds (w);
   int32_t which = out->ways[0].plan_of[slowest_alone (out, w->r->ranks)];
   out->of = out->plans[which].found.plan;
   out->lower_bound_ns = bound_of_plan (out, which);
@@ -389,7 +348,7 @@ static void set_alone_bound (work *w) {
 /* No one plan is much better, or nobody wants to wait. */
 static bool is_enough (work *w) {
   set_same_bound (w);
-  return is_near (w, max_of (w->out->same_bound_ns, w->out->lower_bound_ns)) ||
+  return is_near (w, max_of (w->out->same_bound_ns, cost_bound (w))) ||
          solve_stops (&w->jobs[0].ask->options);
 }
 
@@ -401,8 +360,10 @@ static bool explain (const work *w, const error *why, error *err) {
     return error_set (err, why->code, "%s", why->text);
   if (w->equal)
     snprintf (who, sizeof who, "each of %d rank%s", n, n > 1 ? "s" : "");
-  else
+  else if (w->r->goal == RANKS_together)
     snprintf (who, sizeof who, "rank %d of %d", w->refused, n);
+  else
+    snprintf (who, sizeof who, "job %d of %d", w->refused + 1, n);
   return error_set (err, why->code, "%s (%s may pin %s, of %s on %s)", why->text, who,
                     units_bytes (part, w->rank_bytes[w->refused]),
                     units_bytes (all, w->r->host->pinned_bytes), w->r->host->name);
@@ -441,7 +402,10 @@ bool ranks_solve (const ranks_job *jobs, const ranks_question *r, arena *a, rank
                   error *err) {
   assert (r->ranks > 0 && r->ranks <= r->host->n_cards);
   *out = (ranks_answer){ 0 };
-  work w = { .jobs = jobs, .r = r, .equal = true, .sharing = all_share (r), .a = a, .out = out };
+  bool together = r->goal == RANKS_together;
+  work w = {
+    .jobs = jobs, .r = r, .equal = together, .sharing = sharing_all (r), .a = a, .out = out
+  };
   for (int32_t i = 1; i < r->ranks; i++)
     w.equal &= jobs[i].trace == jobs->trace;
   error why = { 0 };
@@ -455,7 +419,7 @@ bool ranks_solve (const ranks_job *jobs, const ranks_question *r, arena *a, rank
   if (!try_ways (&w, err))
     return false;
   set_same_bound (&w);
-  if (!group_bound (&w, err))
+  if (together && !group_bound (&w, err))
     return false;
   const ranks_way *best = &out->ways[out->best];
   for (int32_t i = 0; i < r->ranks; i++)

@@ -8,9 +8,14 @@
 #include "solver/ask/ask.h"
 #include "trace/host.h"
 
+/* The goal: ranks of one job keep together; jobs apart have a slowdown each, against
+   their step with memory without limit. */
+typedef enum ranks_goal { RANKS_together, RANKS_worst, RANKS_total } ranks_goal;
+
 typedef struct ranks_question {
   const gpu_host *host; /* with the link of its cards */
   int32_t ranks;        /* on its first cards */
+  ranks_goal goal;
 } ranks_question;
 
 /* A rank's step. Equal ranks have the same trace, and then the same ask, which is that of
@@ -45,7 +50,9 @@ extern const char *const ranks_kinds[RANKS_KINDS];
 typedef struct ranks_way {
   ranks_kind kind;
   int32_t plan_of[HOST_MOST_CARDS]; /* by rank */
-  int64_t step_ns;                  /* of all ranks together */
+  int64_t step_ns;                  /* of all ranks together; of jobs apart the longest */
+  int64_t steps_ns[HOST_MOST_CARDS];
+  int64_t worst_ppm, total_ppm; /* slowdowns of jobs apart */
   bool settled;
 } ranks_way;
 
@@ -61,6 +68,9 @@ typedef struct ranks_answer {
   const plan *of;
   const char *by_group;
   int64_t same_bound_ns; /* no plan is faster that all ranks have; 0: ranks differ */
+  /* Instead, of jobs apart: no plans have less slowdowns, for each job at best has its link to
+     itself. */
+  int64_t worst_bound_ppm, total_bound_ppm;
 } ranks_answer;
 
 /* A rank's card: its link as far as it is left when all ranks copy both ways, and its part of what
