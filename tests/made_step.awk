@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A step as networks have them, drawn at random by `seed`, tensors `size` times as large: a way there and a way back, some ops in place, some that skip;
-# with `moves`, results are copied and sums begin with a fill.
+# with `layers`, of that many; with `moves`, results are copied and sums begin with a fill.
 function draw(n) { return int(rand() * n) }
 function tensor(name, kib, kind) { kib_of[n] = kib; tensors = tensors (tensors == "" ? "" : ",\n") sprintf("{\"name\": \"%s\", \"bytes\": %d, \"kind\": \"%s\"}", name, kib * 4096 * (size ? size : 1), kind); return n++ }
 function op(name, reads, writes) { ops = ops (ops == "" ? "" : ",\n") sprintf("{\"name\": \"%s\", \"ns\": %d, \"reads\": [%s], \"writes\": [%s]}", name, 20000 + draw(4) * 60000, reads, writes) }
 BEGIN {
   srand(seed)
-  layers = 8 + draw(8)
+  layers = layers ? layers : 8 + draw(8)
   at[0] = tensor("in", 32 + 8 * draw(12), "input")
   op("load", "", at[0])
   for (i = 1; i <= layers; i++) {

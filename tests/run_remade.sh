@@ -9,13 +9,13 @@ count=${FERRY_PROGRAMS:-50} first=${FERRY_SEED:-1}
 device=granule=8192,link=300MB/s
 
 # remade NAME SEED PERCENT OPTIONS... -- [KEY=VALUE...]: the step of that seed, played alone and under a budget;
-# moves=1: with fills and copies
+# moves=1: with fills and copies; deep=N: of that many layers
 remade() {
-  local name=$1 seed=$2${moves:+m} percent=$3 options=() command
+  local name=$1 seed=$2${moves:+m}${deep:+x} percent=$3 options=() command
   shift 3
   while [ "$1" != -- ]; do options+=("$1"); shift; done
   shift
-  [ -e "step$seed.json" ] || awk -v seed="${seed%m}" -v moves="${moves:-0}" -f "$srcdir/tests/made_step.awk" >"step$seed.json"
+  [ -e "step$seed.json" ] || awk -v seed="${seed%%[mx]*}" -v moves="${moves:-0}" -v layers="${deep:-0}" -f "$srcdir/tests/made_step.awk" >"step$seed.json"
   command=("$programs/player" "$programs/player_kernels.so" "${steps:-16}" "step$seed.json" "$@")
   plain "$name" "${command[@]}" 2>/dev/null
   [ -e "whole$seed.json" ] || under "whole$seed" --budget 1GiB --host 1GiB -- "${command[@]}" || return 1
@@ -52,6 +52,23 @@ predicted() { # whether its tensors are swapped or made again, on as many stream
     took=$(figure planned_step_ns predicted) foreseen=$(figure predicted_step_ns predicted)
     [ $((took * 100)) -le $((foreseen * 101)) ] && [ $((took * 100)) -ge $((foreseen * 99)) ] || { echo "$it: took $took, predicted $foreseen"; return 1; }
   done
+}
+refused() { # a plan without a refused kernel knows the times of the program's launches, not of the test
+  local took foreseen
+  remade refused 14 68 -- random=14 impure=4 habit_step=5 streams=3 && right refused && [ "$status" = 0 ] || return 1
+  took=$(figure planned_step_ns refused) foreseen=$(figure predicted_step_ns refused)
+  [ "$(figure unfit_ops refused)" = 1 ] && [ "$(figure plans refused)" = 2 ] &&
+    [ $((took * 100)) -le $((foreseen * 102)) ] && [ $((took * 100)) -ge $((foreseen * 98)) ] || { echo "took $took, predicted $foreseen"; return 1; }
+}
+better() { # a longer search finds a faster plan, which is told with what it saves, and saves it
+  local steps=40 deep=20 first last saves took foreseen
+  remade first 5 40 -- && right first && first=$(figure predicted_step_ns first) &&
+    remade better 5 40 --effort normal --keep-plan better.plan -- && right better &&
+    saves=$(figure better_ns better) took=$(figure planned_step_ns better) foreseen=$(figure predicted_step_ns better) &&
+    remade last 5 40 --plan better.plan -- && right last && last=$(figure predicted_step_ns last) || return 1
+  [ "$(figure better_plans first)" = 0 ] && [ "$(figure better_plans better)" -ge 1 ] && [ "$saves" -gt 0 ] && [ "$saves" = $((first - last)) ] &&
+    [ "$foreseen" -lt "$first" ] && [ $((took * 100)) -le $((foreseen * 102)) ] && [ $((took * 100)) -ge $((foreseen * 98)) ] ||
+    { echo "first $first, last $last, saves $saves; took $took, predicted $foreseen"; return 1; }
 }
 modes() { # however it is run
   local it
@@ -140,6 +157,8 @@ random() {
 
 claim "a step with tensors made again takes less, and what was predicted" faster
 claim "a step takes what was predicted, within one in a hundred" predicted
+claim "so it does where a kernel was refused" refused
+claim "a better plan is taken, and saves what is told" better
 claim "it says the same in every mode and order" modes
 claim "a plan is left before any op, and what was dropped is made again first" left
 for kind in accumulate statistics value counter order scratch table habit beyond; do

@@ -9,6 +9,7 @@
 #include "executor/shim/guard.h"
 #include "executor/shim/last.h"
 #include "executor/shim/pairs.h"
+#include "executor/shim/record.h"
 #include "executor/shim/repeat.h"
 
 enum { MOST_UNFIT = 256, STATUS_WRONG = 70 };
@@ -84,8 +85,10 @@ bool again_keep (shim *s, step *p, step_again *a, op *o, const CUlaunchConfig *l
   o->trial = NULL;
   if (g != NULL && pairs_ready (s) && o->may_repeat &&
       repeat_keep (s, o, l, f, params, &a->launch, &why)) {
-    if (!p->tried && repeat_is_alone (s))
+    if (!p->tried && repeat_is_alone (s)) {
       o->trial = trial_begin (s, a, o->refs, o->n_refs);
+      record_begins (s, o);
+    }
     p->missed = p->missed || (!p->tried && o->trial == NULL);
     return true;
   }
@@ -138,6 +141,10 @@ void again_begin (shim *s, step *p) {
   if (s->again->paired != p || !p->paired)
     give_pairs (s, p);
   s->again->net = s->strict || p->netted < 1;
+}
+
+bool again_is_net (const shim *s, const step *p) {
+  return p->n_again > 0 && s->again != NULL && s->again->net;
 }
 
 static void release (shim *s, tensor *t, uint64_t behind, int64_t copy) {

@@ -232,7 +232,7 @@ static bool is_expected (const shim *s, const op *o) {
 
 static void mark_begin (shim *s, const op *o) {
   follow *f = s->follow;
-  if (s->strict || f->in_a_row < 1) {
+  if (s->strict || f->in_a_row < 1 || again_is_net (s, f->plan)) {
     f->counts = false;
     return;
   }

@@ -298,8 +298,6 @@ void record_before (shim *s, op *o) {
   t->timed = makes_times (s) &&
              (t->start != NULL || (s->real.event_create (&t->start, 0) == CUDA_SUCCESS &&
                                    s->real.event_create (&t->end, 0) == CUDA_SUCCESS));
-  if (t->timed)
-    s->real.event_record (t->start, o->stream);
   int64_t few[64], *refs = o->n_refs > 64 ? malloc ((size_t)o->n_refs * sizeof *refs) : few;
   if (refs == NULL)
     return;
@@ -327,6 +325,13 @@ void record_before (shim *s, op *o) {
     put (r, RECORD_AGAIN, &o->number, 1);
   if (refs != few)
     free (refs);
+  record_begins (s, o);
+}
+
+void record_begins (shim *s, const op *o) {
+  const times *t = &s->record->times[(s->record->beats.n - 1) & (BEATS - 1)];
+  if (t->timed)
+    s->real.event_record (t->start, o->stream);
 }
 
 void record_left (shim *s, op *o) {

@@ -11,6 +11,7 @@ void record_finish (shim *s);
 void record_allocate (shim *s, int32_t t);
 void record_free (shim *s, int32_t t);
 void record_before (shim *s, op *o); /* all is ready for the op's call */
+void record_begins (shim *s, const op *o); /* its time does, once more */
 void record_left (shim *s, op *o);   /* the call has returned, if it was made */
 void record_after (shim *s, const op *o);
 const char *record_last (const shim *s, int back); /* the name of an op before; "" */
