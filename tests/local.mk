@@ -333,7 +333,8 @@ scripts_under_test = \
   tests/run_together.sh \
   tests/gpu_where.sh \
   tests/today.sh \
-  tests/run_ranks.sh
+  tests/run_ranks.sh \
+  tests/host_refusals.sh
 
 EXTRA_DIST += \
   $(long_under_test) \
