@@ -41,6 +41,15 @@ def test_inductor_learns_the_same_within_a_budget(folder):
         assert seen and seen[0]["peak_bytes"] < reports[0]["peak_bytes"], said
 
 
+def test_a_convolution_that_is_carried_has_the_strides_of_the_graph(folder):
+    """Inductor would lay it out anew, and what comes back would be read in another order."""
+    if not shutil.which(os.environ.get("CXX", "g++")):
+        return print("no C++ compiler: inductor is not tried")
+    whole = trained("cnn", "100%", steps=1, inner="inductor")[0]
+    result, seen, said = trained("cnn", "80%", "off", steps=1, inner="inductor")
+    assert same(whole, result) and seen[0]["d2h_bytes"] > 0, said
+
+
 def test_a_copy_that_ends_late_is_waited_for_by_inductor(folder):
     if not shutil.which(os.environ.get("CXX", "g++")):
         return print("no C++ compiler: inductor is not tried")

@@ -327,7 +327,8 @@ def inductor(planner):
 
     def compiler(module, inputs):
         return compile_fx(module, inputs, config_patches={"custom_partitioner_fn": Partitioner(), "fx_graph_cache": False,
-                                                          "reorder_for_peak_memory": False})
+                                                          "reorder_for_peak_memory": False,
+                                                          "layout_optimization": False})  # copies keep the graph's strides
     return compiler
 
 
