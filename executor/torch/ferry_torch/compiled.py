@@ -38,7 +38,8 @@ HOSTS = {}  # of each planned graph, its host memory, by number
 class Host:
     """The arena of one graph, and the copy that was made last to each place."""
 
-    def __init__(self, device, size):
+    def __init__(self, device, size, beside=True):
+        self.beside = beside  # ops; else each copy is over before the next op, as inductor may order those otherwise
         self.lanes = lanes.choose(device)
         self.arena, self.signals, self.rooms = Arena(self.lanes, size), {}, {}
         self.number = len(HOSTS)
@@ -48,12 +49,18 @@ class Host:
         raw = as_bytes(tensor)
         room = self.rooms[offset] = self.arena.take(offset, raw.numel())
         self.signals[offset] = self.lanes.out(raw, room.bytes, room.signals)
+        self.end(offset)
         return lent(room)
 
     def back(self, raw, offset):
         """The place is another's behind this copy."""
         room, signal = self.rooms[offset], self.lanes.back(self.rooms[offset].bytes, raw, [self.signals[offset]])
         self.signals[offset], room.signals = signal, [signal]
+        self.end(offset)
+
+    def end(self, offset):
+        if not self.beside:
+            self.signals[offset].wait()
 
 
 def lent(room):
@@ -263,7 +270,7 @@ class Planner:
                     joint.ops[k]["workspace_bytes"] = room
             plan = self.planned(joint, card, place, folder)
         with unset_fake_temporarily():
-            host = Host(place, plan.host_bytes)
+            host = Host(place, plan.host_bytes, not self.fuse)
         cut = Cut(joint, plan, host)
         module.graph.lint()
         if len(self.reports) > 1:
