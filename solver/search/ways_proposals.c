@@ -84,12 +84,11 @@ static bool search_drops (ways *m, const variant *cut, ways_source from, bool *b
   return true;
 }
 
-/* A few programs more, where that leaves something of the limit. */
+/* A few programs more, where their share of the limit pays for them. */
 static int64_t rank_ticks (const ways *m, const recompute_program *guide) {
   const tuning *by = m->o->tuning;
-  int64_t least = tuned (by, TUNE_ranked_least) * guide->bound.stats.ticks;
-  int64_t left = m->limit_ticks - m->ticks;
-  return left < least ? 0 : max_of (left / tuned (by, TUNE_ranked_part), least);
+  int64_t share = (m->limit_ticks - m->ticks) / tuned (by, TUNE_ranked_part);
+  return share < tuned (by, TUNE_ranked_least) * guide->bound.stats.ticks ? 0 : share;
 }
 
 /* Sets that no program proposes as a whole: each of its drops takes what it is made from as there.
