@@ -17,7 +17,7 @@ bool again_keep (shim *s, step *p, step_again *a, op *o, const CUlaunchConfig *l
                  void **params);
 void again_kept (shim *s, const step_again *a, op *o); /* its call has returned */
 void again_begin (shim *s, step *p);                   /* a step of the plan */
-bool again_is_net (const shim *s, const step *p); /* its drops are copied as well */
+bool again_is_net (const shim *s, const step *p);      /* its drops are copied as well */
 bool again_end (shim *s, step *p); /* ends; true: other ops are unfit than were before */
 bool again_drop (shim *s, step *p, const step_span *a);
 /* An op of an entry runs again, if what the entry makes was dropped. */
