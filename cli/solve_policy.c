@@ -28,15 +28,12 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
 
 /* Options of our own planner would be passed over in silence. */
 static bool has_no_option_of_ours (call *c) {
-  static const char *const ours[] = { "reserve",   "sections",  "section-order", "order",
-                                      "recompute", "gap",       "limit",         "seconds",
-                                      "seed",      "dump",      "noise",         "tune",
-                                      "effort",    "placement", "from" };
-  const char *found = call_flag (c, "same-places") ? "same-places"
-                      : call_flag (c, "swap-only") ? "swap-only"
-                                                   : NULL;
-  for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
-    found = call_text (c, ours[i]) ? ours[i] : NULL;
+  static const char *const ours[] = { "same-places",   "swap-only", "reserve",   "sections",
+                                      "section-order", "order",     "recompute", "gap",
+                                      "limit",         "seconds",   "seed",      "dump",
+                                      "noise",         "tune",      "effort",    "placement",
+                                      "from" };
+  const char *found = call_first (c, ours, sizeof ours / sizeof *ours);
   if (!found)
     return true;
   if (strcmp (found, "dump") == 0)

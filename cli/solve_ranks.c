@@ -27,10 +27,9 @@ typedef struct rank_plans {
 /* ---- the question ---- */
 
 static bool suits_ranks (call *c) {
-  static const char *const others[] = { "server", "html", "dump", "policy-opt", "noise" };
-  const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
-  for (size_t i = 0; i < sizeof others / sizeof *others && !found; i++)
-    found = call_text (c, others[i]) ? others[i] : NULL;
+  static const char *const others[] = { "same-places", "server",     "html",
+                                        "dump",        "policy-opt", "noise" };
+  const char *found = call_first (c, others, sizeof others / sizeof *others);
   const char *executor = call_text (c, "for");
   if (!found && executor && strcmp (executor, "replay") != 0)
     found = "for";
@@ -54,9 +53,7 @@ static bool read_ranks (call *c, rank_plans *q, device *card) {
 
 /* A file that is named twice is read once: its ranks are equal. */
 static bool read_trace (call *c, rank_plans *q, int32_t i, const device *card) {
-  int32_t same = 0;
-  while (strcmp (c->operands[same], c->operands[i]) != 0)
-    same++;
+  int32_t same = call_same_operand (c, i);
   if (same < i) {
     q->traces[i] = q->traces[same];
     q->planners[i] = q->planners[same];

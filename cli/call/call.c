@@ -346,6 +346,20 @@ bool call_flag (const call *c, const char *option) {
   return call_text (c, option);
 }
 
+const char *call_first (const call *c, const char *const *options, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (call_has_option (c, options[i]) && call_text (c, options[i]))
+      return options[i];
+  return NULL;
+}
+
+int32_t call_same_operand (const call *c, int32_t operand) {
+  int32_t same = 0;
+  while (strcmp (c->operands[same], c->operands[operand]) != 0)
+    same++;
+  return same;
+}
+
 const char *call_value (const call *c, const char *option) {
   return row_at (c->command, row_of (c->command, option, 0))->value;
 }

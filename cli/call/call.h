@@ -55,6 +55,11 @@ bool call_given (const call *c, const char *option);
    has a value, else NULL. */
 const char *call_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);
+/* The first of n options that call_text has something for; NULL: none. The command may lack some.
+ */
+const char *call_first (const call *c, const char *const *options, size_t n);
+/* The first operand that is that one's text: a file that is named twice is worked on once. */
+int32_t call_same_operand (const call *c, int32_t operand);
 /* The word that stands for its value in the help. */
 const char *call_value (const call *c, const char *option);
 /* The number that --jobs says; default: that of processors. */

@@ -32,9 +32,9 @@ static bool read_sections (call *c, const trace *t, allowed *out) {
 
 static bool read_swap_only (call *c, allowed *out) {
   static const char *const others[] = { "sections", "recompute", "order" };
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (call_text (c, others[i]))
-      return error_set (&c->err, ERR_usage, "give --swap-only or --%s, not both", others[i]);
+  const char *found = call_first (c, others, sizeof others / sizeof *others);
+  if (found)
+    return error_set (&c->err, ERR_usage, "give --swap-only or --%s, not both", found);
   *out = (allowed)SWAPS_ALONE;
   return true;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Jobs that have a card of a host each: they share its links and what may be pinned of its
    memory, but no step. */
-#include <string.h>
-
 #include "base/order.h"
 #include "base/units.h"
 #include "cli/explain/closing.h"
@@ -27,10 +25,10 @@ typedef struct hosted {
 /* ---- the question ---- */
 
 static bool suits_host (call *c) {
-  static const char *const others[] = { "arrive", "leave", "points", "svg", "html", "tsv" };
-  const char *found = call_flag (c, "compare") ? "compare" : NULL;
-  for (size_t i = 0; i < sizeof others / sizeof *others && !found; i++)
-    found = call_text (c, others[i]) ? others[i] : NULL;
+  static const char *const others[] = {
+    "compare", "arrive", "leave", "points", "svg", "html", "tsv"
+  };
+  const char *found = call_first (c, others, sizeof others / sizeof *others);
   return !found ||
          error_set (&c->err, ERR_usage,
                     "--%s is for jobs that share cards: leave it out, or name cards by --device "
@@ -46,18 +44,10 @@ static bool has_cards (call *c, const hosted *q) {
                     q->p.n_jobs, q->host.name, q->host.n_cards, q->host.n_cards > 1 ? "s" : "");
 }
 
-/* Files that are named twice: their plans are searched for once. */
-static int32_t first_alike (const call *c, int32_t i) {
-  int32_t same = 0;
-  while (strcmp (c->operands[same], c->operands[i]) != 0)
-    same++;
-  return same;
-}
-
 static int32_t different_jobs (const call *c) {
   int32_t n = 0;
   for (int32_t i = 0; i < c->n_operands; i++)
-    n += first_alike (c, i) == i;
+    n += call_same_operand (c, i) == i;
   return n;
 }
 
@@ -78,7 +68,7 @@ static bool read_search (call *c, solve_options *out) {
 }
 
 static bool read_job (call *c, hosted *q, int32_t i, int64_t budget_bytes) {
-  int32_t first = first_alike (c, i);
+  int32_t first = call_same_operand (c, i);
   ask *a = &q->asks[i];
   if (first < i) {
     q->jobs[i] = q->jobs[first];

@@ -36,10 +36,10 @@ static bool read_numbers (call *c, grid *q) {
 static bool refuse_others (call *c) {
   static const char *const others[] = { "link",   "batch", "array", "merge",
                                         "output", "tsv",   "html",  "svg" };
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (call_has_option (c, others[i]) && call_text (c, others[i]))
-      return error_set (&c->err, ERR_usage, "--%s is not for ranks: leave it out, or --host NAME",
-                        others[i]);
+  const char *found = call_first (c, others, sizeof others / sizeof *others);
+  if (found)
+    return error_set (&c->err, ERR_usage, "--%s is not for ranks: leave it out, or --host NAME",
+                      found);
   return c->n_operands == 1 || error_set (&c->err, ERR_usage, "whatif needs a TRACE");
 }
 

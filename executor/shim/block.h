@@ -135,11 +135,11 @@ typedef struct shim_block {
   int64_t step_granule, step_granules; /* chunks that the plan may use */
   int64_t step_effort;                 /* 0: its first plan; else a faster one is asked for */
   int64_t step_plan_ns;                /* the time of the plan that there is */
-  int32_t step_checks;                 /* so many runs of pages more can have digests */
-  int32_t plan_ready;                  /* so many were answered */
-  int32_t plan_good;                   /* the last answer has a plan */
-  int64_t step_ops_ns;                 /* of the step that was planned last: all its ops */
-  int32_t refused;                     /* a feature was refused */
+  int32_t step_checks; /* runs of pages that can have digests beside those that do */
+  int32_t plan_ready;  /* so many were answered */
+  int32_t plan_good;   /* the last answer has a plan */
+  int64_t step_ops_ns; /* of the step that was planned last: all its ops */
+  int32_t refused;     /* a feature was refused */
   int32_t faults, races;
   emu_race race; /* the first of them, where the emulated device looked for any */
   int32_t messages;

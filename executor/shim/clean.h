@@ -7,7 +7,7 @@
 
 #include "executor/shim/shim.h"
 
-/* So many runs of pages more can have digests. */
+/* The number of runs of pages that can have digests beside those that do. */
 int32_t clean_room (shim *s);
 /* The host's copy of exactly these pages has a digest, and nobody was seen to write them since. */
 bool clean_can_leave (const shim *s, const tensor *t, int32_t first, int32_t end);

@@ -153,7 +153,7 @@ static bool is_next (const plans *all, const step *p) {
   return last != NULL && last->then == p && p->left < last->left;
 }
 
-/* A step of so many beats was repeated just now. */
+/* A step of that many beats was repeated just now. */
 static bool is_repeated (const shim *s, const step *p) {
   const repeat *r = &record_beats (s)->near;
   return r->period == p->n_beats && r->run >= r->period;

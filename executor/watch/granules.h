@@ -34,11 +34,11 @@ typedef struct digest_run {
 typedef struct thing {  /* a tensor */
   const int64_t *homes; /* NULL: it has no granules */
   int64_t pages, bytes;
-  uint8_t *state; /* of each page: a where */
+  uint8_t *state;      /* of each page: a where */
   digest_run *digests; /* of each page */
-  bool checks;    /* its digest decides whether it is copied, if it was only read */
-  bool dropped;   /* an op that runs again makes it */
-  int64_t give;   /* until that action it is kept, though the program has freed it; -1: it is not */
+  bool checks;         /* its digest decides whether it is copied, if it was only read */
+  bool dropped;        /* an op that runs again makes it */
+  int64_t give; /* until that action it is kept, though the program has freed it; -1: it is not */
   uint64_t users;
   uint64_t turn; /* streams behind which it got its granules, and the shim's own work likewise */
   int32_t behind_own[SHIM_STREAMS];
@@ -49,9 +49,9 @@ typedef struct thing {  /* a tensor */
 
 typedef struct granules {
   granule *at;
-  int64_t bytes; /* of each */
+  int64_t bytes;  /* of each */
   int32_t host;   /* the last row that the host waited for; -1 */
-  int32_t checks; /* so many runs more can have digests */
+  int32_t checks; /* runs that can have digests beside those that do */
   works *q;
   error *err;
 } granules;

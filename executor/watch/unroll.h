@@ -15,7 +15,7 @@ typedef struct unroll_question {
   const bytes *words; /* by answer_text, of the step's plan */
   const device *device;
   bool verifies;  /* tensors that are made again, by digests */
-  int32_t checks; /* so many runs of pages can leave without a copy, by their digests */
+  int32_t checks; /* runs of pages that can leave without a copy, by their digests */
 } unroll_question;
 
 bool unroll_step_ns (const unroll_question *q, arena *a, int64_t *step_ns, error *err) MUST_CHECK;

@@ -23,7 +23,7 @@ typedef struct node_facts {
 } node_facts;
 
 typedef struct node_question {
-  int64_t slowdown_ppm;    /* a step may take so much longer */
+  int64_t slowdown_ppm;    /* that a step may be longer by */
   int64_t rank_host_bytes; /* of the host, by each process beside what it pins */
   int32_t ranks;           /* 0: as many as fit */
 } node_question;

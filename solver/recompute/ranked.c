@@ -11,8 +11,8 @@
 #include "base/order.h"
 #include "solver/recompute/find.h"
 
-/* One member: so many segments (0: all that can be dropped), of equal time or bytes; near_part as
-   in TUNE_segments_near. */
+/* One member: a number of segments (0: all that can be dropped), of equal time or bytes; near_part
+   as in TUNE_segments_near. */
 typedef struct shape {
   int32_t segments;
   int64_t near_part;
