@@ -164,7 +164,7 @@ measured() { # the file of an emulated host's links plans as the host's own
   "$ferry" link --all --host ./h.json -o seen.json >table && grep -q '^  host .*cards 0,1,2,3' table && "$ferry" solve -q net.json -b 60% --swap-only --effort quick --host ./seen.json -o all.json --json >all || return 1
   [ "$(figure seen.json '[g["cards"] for g in d["groups"]]')" = "[[0, 1, 2, 3]]" ] &&
     [ "$(figure seen.json 'all (abs (d["groups"][0]["both"][k] / 6.5e9 - 1) < 0.01 and abs (d["groups"][0][k] / 13e9 - 1) < 0.01 for k in d["groups"][0]["both"])')" = True ] &&
-    says '--host goes with --all' "$ferry" link --host ./h.json && says 'ferry solve A.json B.json --host hgx-h100' "$ferry" pack net.json net.json --host hgx-h100
+    says '--host goes with --all' "$ferry" link --host ./h.json
 }
 
 claim "a second simulator of ranks agrees to the nanosecond" second
