@@ -34,7 +34,7 @@ def plan_again(folder, job, share=0.6, mode="only"):
     return plan
 
 
-def both(folder, make, steps=6, **how):
+def both(folder, make, steps=20, **how):
     plan = plan_again(folder, make(), **how)
     plain, planned = make(), make()
     for n in range(steps):
@@ -77,7 +77,7 @@ def test_nets_learn_the_same(folder):
     for net, (make, batches) in NETS.items():
         for optimizer in ("momentum", "adamw"):
             if net != "lstm":  # its layers are one op each, whose results cannot be made again
-                as_predicted(both(folder, lambda: Job(make, OPTIMIZERS[optimizer], batches), 20, share=0.9))
+                as_predicted(both(folder, lambda: Job(make, OPTIMIZERS[optimizer], batches), share=0.9))
 
 
 def test_with_copies_over_the_link(folder):

@@ -42,10 +42,10 @@ def test_moved_updates_learn_the_same(folder):
             recorded(folder, spare)
             plan = solve(folder, 0.3)
             planned.step(0)
-            for n in range(10):
+            for n in range(20):
                 plain.step(n)
             with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
-                for n in range(1, 10):
+                for n in range(1, 20):
                     planned.step(n)
             assert same(plain.result(), planned.result()), f"{net} {optimizer}"
             assert run.report.unmatched == 0, run.report.text()

@@ -104,7 +104,7 @@ def test_a_bring_for_which_there_is_no_room_is_late(folder):
             raise follower.OUT_OF_MEMORY("no room")
         return real(content, last)
     with unittest.mock.patch("ferry_torch.slots.Content.bring", bring):
-        plain, planned, report = both(folder, lambda: Job(make, OPTIMIZERS["adam"], batches), steps=8)
+        plain, planned, report = both(folder, lambda: Job(make, OPTIMIZERS["adam"], batches), steps=20)
     assert same(plain, planned) and report.late > 0 and report.unmatched == 0, report.text()
 
 
@@ -156,7 +156,7 @@ def test_autocast(folder):
         def forward(self, x):
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 return super().forward(x).float()
-    check(folder, lambda: Job(Net, OPTIMIZERS["adamw"], pictures(20, 10)), steps=8)
+    check(folder, lambda: Job(Net, OPTIMIZERS["adamw"], pictures(20, 10)), steps=20)
 
 
 def test_gradient_accumulation(folder):
@@ -170,14 +170,14 @@ def test_gradient_accumulation(folder):
                 loss.backward()
                 self.losses.append(loss.item())
             self.optimizer.step()
-    check(folder, lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10, batch=4)), steps=10)
+    check(folder, lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10, batch=4)), steps=20)
 
 
 def test_a_short_last_batch_is_run_without_the_plan(folder):
     def batches(step):
         x, y = pictures(20, 10)(step)
         return (x[:3], y[:3]) if step == 5 else (x, y)
-    plain, planned, report = both(folder, lambda: Job(Cnn, OPTIMIZERS["adam"], batches), steps=10)
+    plain, planned, report = both(folder, lambda: Job(Cnn, OPTIMIZERS["adam"], batches), steps=20)
     assert same(plain, planned) and report.other == 1 and report.followed > 0
 
 
@@ -190,7 +190,7 @@ def test_what_is_before_the_model_is_no_part_of_its_plan(folder):
             (y * y).sum().backward()
             self.losses.append(w.grad.sum().item())
             super().step(number)
-    report = check(folder, lambda: Rivals(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), steps=6)
+    report = check(folder, lambda: Rivals(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), steps=20)
     assert report.followed > 0, report.text()
 
 
@@ -208,7 +208,7 @@ def test_inputs_by_name_are_a_batch_too(folder):
     def batches(step):
         x, y = pictures(20, 10)(step)
         return (x[:3], y[:3]) if step == 5 else (x, y)
-    plain, planned, report = both(folder, lambda: Job(ByName, OPTIMIZERS["adam"], batches), steps=10)
+    plain, planned, report = both(folder, lambda: Job(ByName, OPTIMIZERS["adam"], batches), steps=20)
     assert same(plain, planned) and report.other == 1 and report.unmatched == 0, report.text()
     assert traces.load(folder + "/step.json")["batch"] == 8
 
@@ -224,7 +224,7 @@ def test_a_notebook_shows_the_plan_and_what_was_seen(folder):
 
 def test_shared_weights(folder):
     make = lambda: Transformer(tied=True)
-    check(folder, lambda: Job(make, OPTIMIZERS["adam"], letters(24)), steps=10)
+    check(folder, lambda: Job(make, OPTIMIZERS["adam"], letters(24)), steps=20)
 
 
 def test_checkpointing_inside(folder):
@@ -236,7 +236,7 @@ def test_checkpointing_inside(folder):
                 for block in self.blocks:
                     x = checkpoint(block, x, use_reentrant=reentrant)
                 return self.out(x).transpose(1, 2)
-        plain, planned, report = both(folder, lambda: Job(Net, OPTIMIZERS["adam"], letters(24)), steps=8)
+        plain, planned, report = both(folder, lambda: Job(Net, OPTIMIZERS["adam"], letters(24)), steps=20)
         assert same(plain, planned), f"reentrant {reentrant}"
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import unittest.mock
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +13,7 @@ from torch import nn
 import ferry_torch
 from common import FERRY, Job, budget_of, card, ferry, same
 from nets import NETS, OPTIMIZERS
+from trap_claims import refused
 
 
 def recorded(folder):
@@ -124,6 +126,9 @@ def test_the_largest_batch_of_a_model_of_ones_own(folder):
     assert small.above == small.batch + 1 and small.peak_bytes <= 2 << 20, small
     assert large.batch > 1.5 * small.batch, (small, large)
     assert ferry_torch.max_batch(make, "h200", "4MiB", slowdown=10, most=8).above is None
+    refused(lambda: ferry_torch.max_batch(lambda batch: make(batch)[:2], "h200", "4MiB"), "its optimizer and a step")
+    with unittest.mock.patch.dict(os.environ, FERRY="/bin/true"):
+        refused(lambda: ferry_torch.max_batch(make, "h200", "4MiB"), "/bin/true does not answer as ferry does")
 
 
 def test_questions_are_about_the_executor_that_the_trace_came_from(folder):

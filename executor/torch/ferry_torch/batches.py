@@ -10,7 +10,6 @@
     print(ferry_torch.max_batch(make, "h200", "40GiB"))
 """
 import collections
-import json
 import os
 import shutil
 import tempfile
@@ -42,11 +41,14 @@ class Tries:
         """The prediction for it; None where no plan is near enough to the step without a limit."""
         trace = os.path.join(self.folder, "step.json")
         with FakeTensorMode():
-            model, optimizer, step = self.make(batch)
+            made = self.make(batch)
+            if not isinstance(made, tuple) or len(made) != 3 or not callable(made[2]):
+                raise Refused("make(batch) gives a model, its optimizer and a step to call, in this order")
+            model, optimizer, step = made
             with record(trace, model, optimizer, device=self.card):
                 step()
-        said = json.loads(tool.ferry("solve", trace, "-d", self.card, "--for", "torch", "--json",
-                                     *self.options, accept=(0, 1, 4)))
+        said = tool.answer("solve", trace, "-d", self.card, "--for", "torch", "--json",
+                           *self.options, accept=(0, 1, 4))
         found = said.get("predicted")
         near = found is not None and found["step_ns"] <= (1 + self.slowdown) * found["baseline_ns"]
         self.say(f"ferry: batch {batch} " + ("does not fit" if found is None else "is too slow" if not near else

@@ -131,7 +131,7 @@ def card(name):
     if str(name).endswith(".json"):
         with open(name) as file:
             return json.load(file)
-    for device in json.loads(tool.ferry("devices", "--json")):
+    for device in tool.answer("devices", "--json"):
         if device["name"] == name:
             return device
     raise Refused(f"no card is called {name}; `ferry devices` lists them")

@@ -7,7 +7,6 @@ The joint graph of forward and backward is the trace. `ferry solve` says what is
 host, and the graph is cut in two accordingly, with copies and waits as ops of their own.
 """
 import ctypes
-import json
 import operator
 import os
 import sys
@@ -281,8 +280,8 @@ class Planner:
         trace, path = os.path.join(folder, "step.json"), os.path.join(folder, "plan.json")
         found = joint.trace("graph")
         traces.store(found, trace)
-        said = json.loads(tool.ferry("solve", trace, "-d", card, "--for", "compile", "--budget", to_plan(place, self.budget),
-                                     "--recompute", self.recompute, "-o", path, "--json", accept=(0, 1, 4)))
+        said = tool.answer("solve", trace, "-d", card, "--for", "compile", "--budget", to_plan(place, self.budget),
+                           "--recompute", self.recompute, "-o", path, "--json", accept=(0, 1, 4))
         if not said["fits"]:
             raise Refused(too_small(place, said))
         expected = said["predicted"]

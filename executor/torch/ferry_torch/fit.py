@@ -246,9 +246,8 @@ class Fit:
             with open(self.path("card.json"), "w") as file:
                 json.dump(self.card, file)
             self.card = self.path("card.json")
-        said = json.loads(tool.ferry("solve", self.path("step.json"), "-d", self.card, "--for",
-                                     "torch", "--budget", self.budget, "-o", self.path("plan.json"),
-                                     "--json", *self.options, accept=(0, 1, 4)))
+        said = tool.answer("solve", self.path("step.json"), "-d", self.card, "--for", "torch", "--budget", self.budget,
+                           "-o", self.path("plan.json"), "--json", *self.options, accept=(0, 1, 4))
         if not said["fits"]:
             raise Refused(f"ferry solve: {too_small(self.place, said)}")
         expected = said["predicted"]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan's walk (trace/walk/format.md), read for this executor: which storage leaves and comes back where."""
 import glob
-import json
 import os
 
 from . import tool
@@ -293,7 +292,7 @@ def find_trace(plan, path):
 
 
 def walk_of(trace_path, path):
-    return json.loads(tool.ferry("export", trace_path, path, "--walk", "-"))
+    return tool.answer("export", trace_path, path, "--walk", "-")
 
 
 def load(path, trace=None):

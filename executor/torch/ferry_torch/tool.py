@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program `ferry`, which does all of the planning."""
+import json
 import os
 import shutil
 import subprocess
@@ -27,6 +28,15 @@ def ferry(*arguments, accept=(0,)):
         said = done.stderr.strip() or f"status {done.returncode}"
         raise Refused(f"ferry {arguments[0]}: {said.splitlines()[-1].removeprefix('ferry: ')}")
     return done.stdout
+
+
+def answer(*arguments, accept=(0,)):
+    """What it printed, as data."""
+    said = ferry(*arguments, accept=accept)
+    try:
+        return json.loads(said)
+    except ValueError:
+        raise Refused(f"{path()} does not answer as ferry does; set FERRY to where ferry lies") from None
 
 
 def picture(trace, plan):
