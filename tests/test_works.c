@@ -91,8 +91,7 @@ static void take_engine (clock *c, int way) {
       continue;
     if (is_open (x))
       return;
-    if (!best || x->ready_ns < best->ready_ns ||
-        (x->ready_ns == best->ready_ns && x->stream > best->stream))
+    if (!best || x->ready_ns < best->ready_ns)
       best = x;
   }
   if (!best)

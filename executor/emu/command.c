@@ -73,6 +73,7 @@ command *command_take (machine *m, stream *s, command_kind kind) {
   c->kind = (uint8_t)kind;
   c->stream = s;
   c->refs = 1; /* the queue's */
+  c->number = ++m->commands;
   c->issued_ns = m->config.clock == EMU_VIRTUAL ? m->host_ns : machine_now (m);
   c->touches = c->few;
   c->touches_capacity = FEW_TOUCHES;

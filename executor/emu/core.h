@@ -61,6 +61,7 @@ typedef struct command {
   struct command *next;
   stream *stream;
   int32_t refs, sequence;
+  int64_t number; /* of its call */
   uint8_t kind, direction;
   bool started, executed, done;
   bool awaited; /* real clock: a thread sleeps until it is done */
@@ -196,7 +197,7 @@ typedef struct machine {
   command *carried[LINK_ENGINES];                    /* the command whose copy it carries */
   int64_t turn[LINK_ENGINES], tickets[LINK_ENGINES]; /* its copies take turns */
   int64_t free_ns[LINK_ENGINES]; /* real clock: nominally, since when it is free */
-  int64_t copies;                /* since the start */
+  int64_t copies, commands;      /* since the start */
   uint64_t random;
 
   stream **streams;

@@ -2,8 +2,8 @@
 /* The virtual clock: one engine that nobody waits for.  Host calls take the time that the
    configuration says, all threads' one behind the other; nothing begins before its call was over.
    Work is done, in the order of its ends, when the host synchronises.  Time is whole nanoseconds,
-   ties are broken by the order in which streams were made, so a program's times are the same in
-   every run. */
+   ties are broken by the order in which streams were made, for copies over the link by that of
+   their calls, so a program's times are the same in every run. */
 #include "executor/emu/core.h"
 
 /* Under the fuzzer a command may take effect when it starts or when it ends: who relies on one of
@@ -47,16 +47,22 @@ static int64_t length (const machine *m, const command *c) {
   return rate == 0 ? 0 : (int64_t)((__int128)bytes * 1000000000 / rate);
 }
 
-/* It runs, and ends by itself. */
-static bool is_running (const command *c) {
-  return c->started && (c->kind != COMMAND_COPY || c->direction == COPY_BESIDE);
+static bool crosses (const command *c) {
+  return c != NULL && c->kind == COMMAND_COPY && c->direction != COPY_BESIDE;
 }
 
-/* Copies of one engine take turns in the order in which they became ready. */
+static bool may_begin (const machine *m, const stream *s) {
+  const command *c = s->head;
+  return !c->started && !s->held && m->now_ns >= c->not_before_ns && m->now_ns >= c->issued_ns;
+}
+
+/* It runs, and ends by itself. */
+static bool is_running (const command *c) {
+  return c->started && !crosses (c);
+}
+
 static bool begin_copy (machine *m, command *c) {
   int d = link_engine_of (c->stream->card, c->direction);
-  if (c->as.copy.ticket == 0)
-    c->as.copy.ticket = ++m->tickets[d];
   if (m->carried[d] != NULL || c->as.copy.ticket != m->turn[d] + 1)
     return false;
   if (++m->copies == m->config.failed_copy)
@@ -65,6 +71,35 @@ static bool begin_copy (machine *m, command *c) {
   link_begin (&m->link, d, m->now_ns, c->as.copy.bytes);
   begin_command (m, c);
   return true;
+}
+
+/* Copies of one engine take turns in the order in which they became ready; those of one moment, in
+   that of their calls. */
+static void queue_copies (machine *m) {
+  command *next;
+  do {
+    next = NULL;
+    for (int32_t i = 0; i < m->n_streams; i++) {
+      command *c = m->streams[i]->head;
+      if (crosses (c) && may_begin (m, m->streams[i]) && c->as.copy.ticket == 0 &&
+          (next == NULL || c->number < next->number))
+        next = c;
+    }
+    if (next != NULL)
+      next->as.copy.ticket = ++m->tickets[link_engine_of (next->stream->card, next->direction)];
+  } while (next != NULL);
+}
+
+/* Once nothing else can happen at this moment. */
+static bool begin_copies (machine *m) {
+  bool changed = false;
+  queue_copies (m);
+  for (int32_t i = 0; i < m->n_streams; i++) {
+    command *c = m->streams[i]->head;
+    if (crosses (c) && may_begin (m, m->streams[i]) && begin_copy (m, c))
+      changed = true;
+  }
+  return changed;
 }
 
 /* True if something changed: the command began, or was done. */
@@ -77,10 +112,8 @@ static bool move (machine *m, stream *s) {
   if (m->config.fuzz_ns > 0 && c->not_before_ns == 0 && c->kind != COMMAND_WAIT &&
       c->kind != COMMAND_RECORD)
     c->not_before_ns = m->now_ns + 1 + (int64_t)(machine_random (m) % (uint64_t)m->config.fuzz_ns);
-  if (m->now_ns < c->not_before_ns || m->now_ns < c->issued_ns)
+  if (!may_begin (m, s) || crosses (c))
     return false;
-  if (c->kind == COMMAND_COPY && c->direction != COPY_BESIDE)
-    return begin_copy (m, c);
   if (c->kind == COMMAND_KERNEL) {
     c->as.run.launch.start_ns = m->now_ns;
     const emu_kernel *k = &c->as.run.kernel->told;
@@ -122,7 +155,7 @@ static int64_t next_moment (const machine *m) {
 }
 
 bool virtual_step (machine *m) {
-  if (settle (m))
+  if (settle (m) || begin_copies (m))
     return true;
   int64_t next = next_moment (m);
   if (next == INT64_MAX)

@@ -16,10 +16,10 @@ typedef struct waits {
   int32_t n;
 } waits;
 
-/* An event's last record. */
+/* An event's last record: behind what it is. */
 typedef struct mark {
   CUevent event;
-  int64_t beat;
+  waits at;
   int64_t known[STREAMS]; /* the newest beat of each stream that it is behind; -1: none */
 } mark;
 
@@ -43,6 +43,7 @@ order *order_new (void) {
 
 void order_stream_ended (order *o, int32_t bit) {
   o->last[bit] = o->told[bit] = -1;
+  o->stream[bit].n = 0;
   for (int i = 0; i < STREAMS; i++)
     o->known[bit][i] = -1;
 }
@@ -65,6 +66,17 @@ static void add (waits *w, int64_t behind) {
     for (int32_t i = 1; i < WAITS; i++)
       to = w->behind[i] < w->behind[to] ? i : to;
   w->behind[to] = behind;
+}
+
+static void add_all (waits *w, const waits *from) {
+  for (int32_t i = 0; i < from->n; i++)
+    add (w, from->behind[i]);
+}
+
+/* The stream's newest op, and whatever its next one has to wait for. */
+static void add_stream (const order *o, waits *w, int32_t bit) {
+  add_all (w, &o->stream[bit]);
+  add (w, o->last[bit]);
 }
 
 static void put (order *o, int64_t beat, waits *w, bool host) {
@@ -106,7 +118,7 @@ static bool enter (shim **s) {
 
 static void forget (mark *m, CUevent event) {
   m->event = event;
-  m->beat = -1;
+  m->at.n = 0;
   for (int i = 0; i < STREAMS; i++)
     m->known[i] = -1;
 }
@@ -125,10 +137,11 @@ static CUresult note_record (shim *s, CUevent event, CUstream stream, CUresult r
   forget (m, event);
   if (capture_has (s, stream))
     return shim_leave (s, r);
-  m->beat = r == CUDA_SUCCESS ? s->order->last[bit] : -1;
+  if (r == CUDA_SUCCESS)
+    add_stream (s->order, &m->at, bit);
   if (bit != MANY_STREAMS && r == CUDA_SUCCESS) {
     memcpy (m->known, s->order->known[bit], sizeof m->known);
-    m->known[bit] = m->beat;
+    m->known[bit] = s->order->last[bit];
   }
   return shim_leave (s, r);
 }
@@ -183,7 +196,7 @@ CUresult wrap_stream_wait (CUstream stream, CUevent event, unsigned int flags) {
   int32_t bit = stream_bit (s, stream);
   const mark *m = mark_of (s->order, event);
   if (r == CUDA_SUCCESS)
-    add (&s->order->stream[bit], m->beat);
+    add_all (&s->order->stream[bit], &m->at);
   for (int i = 0; r == CUDA_SUCCESS && bit != MANY_STREAMS && i < STREAMS; i++)
     if (m->known[i] > s->order->known[bit][i])
       s->order->known[bit][i] = m->known[i];
@@ -197,8 +210,8 @@ CUresult wrap_stream_wait_ptsz (CUstream stream, CUevent event, unsigned int fla
 /* ---- the host's waits ---- */
 
 static void note_stream (order *o, int32_t bit) {
-  if (o->last[bit] > o->told[bit])
-    add (&o->host, o->last[bit]);
+  if (o->last[bit] > o->told[bit] || o->stream[bit].n > 0)
+    add_stream (o, &o->host, bit);
   o->told[bit] = o->last[bit];
 }
 
@@ -214,7 +227,7 @@ static CUresult after_wait (CUresult r, CUstream stream, CUevent event, bool all
   if (r != CUDA_SUCCESS || !enter (&s))
     return shim_look (r);
   if (event != NULL)
-    add (&s->order->host, mark_of (s->order, event)->beat);
+    add_all (&s->order->host, &mark_of (s->order, event)->at);
   else if (!all)
     note_stream (s->order, stream_bit (s, stream));
   else

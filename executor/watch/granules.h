@@ -6,9 +6,7 @@
 
 #include "trace/simulate/works.h"
 
-/* Streams of the program have the numbers that the shim gave them; its own come first, so that of
-   two copies that are ready at once the program's goes first: it follows its own stream's op, and
-   the shim's an event that this op's stream has to record. */
+/* Streams of the program have the numbers that the shim gave them; its own come first. */
 enum { STREAM_OUT, STREAM_IN, STREAM_CHECK, SHIM_STREAMS, STREAM_HOST = WORKS_STREAMS - 1 };
 
 /* Two digests are compared by a launch. */

@@ -7,14 +7,16 @@ static bool copy_may_start (const sim_lane *lane, const sim_copy *c, int32_t ste
          lane->outs_done >= (int64_t)step * lane->n_outs + c->outs;
 }
 
-/* The copy that could start first of those that are a program's own ops. */
+/* The copy that could start first of those that are a program's own ops; among equals, by place in
+   the list. */
 static sim_stream *own_copy (const sim_lane *lane, copy_way way) {
   const sim_beside *b = lane->beside;
   sim_stream *best = NULL;
   for (int32_t j = 0; b && b->bytes && j < lane->n_streams; j++) {
     sim_stream *s = &lane->streams[j];
     if (s->ready_ns >= 0 && (way == WAY_out ? b->bytes[s->op] < 0 : b->bytes[s->op] > 0) &&
-        (!best || s->ready_ns < best->ready_ns))
+        (!best || s->ready_ns < best->ready_ns ||
+         (s->ready_ns == best->ready_ns && s->op < best->op)))
       best = s;
   }
   return best;

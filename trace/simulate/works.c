@@ -49,10 +49,10 @@ bool works_wait (works *w, int32_t behind, error *err) {
 
 /* ---- a lane of one step ---- */
 
-/* Streams that have work, the last first: their numbers in the lane. */
+/* Streams that have work: their numbers in the lane. */
 static int32_t number_streams (const works *w, int32_t *number) {
   int32_t n = 0;
-  for (int i = WORKS_STREAMS - 1; i >= 0; i--)
+  for (int i = 0; i < WORKS_STREAMS; i++)
     number[i] = w->last[i] < 0 ? -1 : n++;
   return n;
 }

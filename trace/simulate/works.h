@@ -29,8 +29,8 @@ void works_free (works *w);
 /* Behind the last of its stream; works_wait then adds to what it waits for. */
 bool works_add (works *w, int32_t stream, int64_t ns, int64_t bytes, error *err) MUST_CHECK;
 bool works_wait (works *w, int32_t behind, error *err) MUST_CHECK; /* less than 0: nothing */
-/* out[i]: when the i-th starts and ends, from time 0 on. Of copies that could start at once that of
-   the highest stream is first. */
+/* out[i]: when the i-th starts and ends, from time 0 on. Of copies that could start at once that
+   which was added first is first. */
 bool works_simulate (const works *w, const device *d, arena *a, span **out, error *err) MUST_CHECK;
 
 #endif
