@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A process that is of no use without the one that began it. */
+/* A process that ends with the one that began it. */
 #ifndef FERRY_BASE_CHILD_H
 #define FERRY_BASE_CHILD_H
 

@@ -32,14 +32,14 @@ bool error_set (error *err, error_code code, const char *format, ...) PRINTF_LIK
 /* The reasons behind the failure that was recorded; always false. */
 bool error_more (error *err, const char *format, ...) PRINTF_LIKE (2, 3);
 
-/* The one way to say that there is no memory. */
+/* Memory is out: the same error everywhere. */
 bool error_memory (error *err);
 
 /* error_set with the place in the input. */
 bool error_at (error *err, error_code code, const char *where, const char *format, ...)
     PRINTF_LIKE (4, 5);
 
-/* Say which file an error came from, if nobody has said so yet. */
+/* Adds the file that an error came from, unless it has one. */
 void error_in_file (error *err, const char *path);
 
 /* A value in a message may come from a hostile file: what is no printable character is a blank. */

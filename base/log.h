@@ -18,7 +18,7 @@ typedef struct logger {
 
 void log_say (const logger *log, log_level level, const char *format, ...) PRINTF_LIKE (3, 4);
 
-/* For what is said of a file: its name stands before it. */
+/* A logger that puts the file's name before each message. */
 typedef struct log_file {
   logger log;
   const logger *to;

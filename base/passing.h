@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Open files from one process to another, over a socket pair that keeps messages apart. */
+/* Sends open files from one process to another, over a socket pair that keeps messages apart. */
 #ifndef FERRY_BASE_PASSING_H
 #define FERRY_BASE_PASSING_H
 

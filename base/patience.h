@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Waiting for a condition, but not for ever. By the clock that nobody sets: one that is put back
-   would make the wait longer by as much. */
+/* Waiting for a condition, with a limit. By the monotonic clock: if the time of day is set back,
+   the wait does not grow. */
 #ifndef FERRY_BASE_PATIENCE_H
 #define FERRY_BASE_PATIENCE_H
 

@@ -40,7 +40,7 @@ void roster_leave (roster *r);
 int roster_take (roster *r, int seat);
 /* Another seat of a row that somebody has. */
 bool roster_sit (roster *r, int row, int seat);
-/* Does somebody have this seat? Its own is not told to a process. */
+/* True if another process has this seat; the caller's own seats do not show. */
 bool roster_seat_taken (const roster *r, int row, int seat);
 bool roster_taken (const roster *r, int row);
 

@@ -186,7 +186,7 @@ static const allowed_call allowed[] = {
   CALL (renameat),
 #endif
 #ifdef SANDBOX_SANITIZED
-  CALL (ptrace), /* the leak sanitizer looks at its own process so */
+  CALL (ptrace), /* the leak sanitizer inspects its own process with it */
   CALL (personality),
   CALL (sched_getparam),
   CALL (sched_getscheduler),

@@ -15,7 +15,7 @@ typedef enum sandbox_part {
 } sandbox_part;
 extern const char *const sandbox_names[SANDBOX_PARTS];
 
-/* Is the part to be had on this system? */
+/* True if this system has the part. */
 bool sandbox_has (sandbox_part part);
 /* Root becomes another user, without its groups; for anybody else nothing changes. */
 bool sandbox_become (unsigned user, unsigned group, error *err) MUST_CHECK;

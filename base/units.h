@@ -47,7 +47,7 @@ bool units_parse_within (const char *text, const units_range *r, int64_t whole, 
 
 /* Three digits or so, for people; each returns `text`. */
 const char *units_bytes (char text[UNITS_TEXT], int64_t bytes);
-/* Rounded down, up: what is asked for is enough, and is not shown like what was too little. */
+/* Rounded down, up: a size to ask for is rounded up so that it suffices. */
 const char *units_bytes_down (char text[UNITS_TEXT], int64_t bytes);
 const char *units_bytes_up (char text[UNITS_TEXT], int64_t bytes);
 const char *units_rate (char text[UNITS_TEXT], int64_t bytes_per_s);

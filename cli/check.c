@@ -49,10 +49,10 @@ const cli_command command_check = {
   .operands = "TRACE PLAN",
   .least = 2,
   .most = 2,
-  .about = "Checks every rule that a plan must keep, whatever the ops and copies really take: "
-           "nothing is used while it is away, no memory is used twice, no wait goes round in a "
-           "circle, the budgets hold. Says which rule is broken, and where. The exit status is 0 "
-           "or 1.\n",
+  .about =
+      "Checks every rule that a plan must keep, however long ops and copies take: nothing is used "
+      "while it is away, no memory is used twice, no waits form a circle, the budgets hold. "
+      "Prints which rule is broken, and where. The exit status is 0 or 1.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -273,9 +273,9 @@ const cli_command command_completion = {
   .most = 1,
   .about =
       "Prints what the shell needs to complete commands, options, networks, policies, devices, "
-      "help topics and files: `eval \"$(ferry completion bash)\"`. `make install` puts all "
-      "three where the shells look. With --json the commands and their options as data, for any "
-      "other shell.\n",
+      "help topics and files: `eval \"$(ferry completion bash)\"`. `make install` puts all three "
+      "where the shells look. With --json the commands and their options as data, for any other "
+      "shell.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -248,10 +248,11 @@ const cli_command command_demo = {
   .name = "demo",
   .says = "show in ten seconds what ferry is for",
   .operands = "",
-  .about = "Takes one training step of VGG-16 at batch 256 and a card of 12 GiB, a TITAN X unless "
-           "--device says otherwise: what it needs, what is missing, what a naive plan costs, and "
-           "what the solved one costs beside what no plan can beat, with pictures of one step. It "
-           "needs no GPU and no network.\n",
+  .about =
+      "Takes one training step of VGG-16 at batch 256 and a card of 12 GiB, a TITAN X unless "
+      "--device says otherwise: what it needs, what is missing, what a naive plan costs, and what "
+      "the solved one costs beside what no plan can beat, with pictures of one step. It needs no "
+      "GPU and no network.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -43,8 +43,7 @@ static device any_device (call *c, const trace *t) {
                    .share_ppm = 1000000 };
 }
 
-/* --budget, or what --device has to give; the trace's own device is not asked about unless named.
- */
+/* --budget, or what --device has to give; the trace's own device only if it is named. */
 static bool read_question (call *c, const trace *t, question *q) {
   const char *budget = call_text (c, "budget");
   if (!device_for (c, t, &q->device, &q->has_device))
@@ -70,8 +69,8 @@ static bool read_question (call *c, const trace *t, question *q) {
   return true;
 }
 
-/* Something is there that outlives the step: a step without it is a profile that began too
-   late to see who made it. */
+/* True if something outlives the step. If nothing does, the profile began too late to see weights
+   being made. */
 static bool shows_state (const trace *t) {
   for (int32_t i = 0; i < t->n_tensors; i++)
     if (t->tensors[i].persistent || t->tensors[i].kind == TENSOR_PARAMETER)
@@ -283,10 +282,10 @@ const cli_command command_info = {
       "Prints the ops, the tensors by kind, what the step needs with everything on the device, "
       "its fullest moment and who holds it, and the floor: what the largest op needs at once, "
       "whole and in sections. Below that no plan can go.\n"
-      "What it needs is one number everywhere: in a budget of so much nothing has to move. It "
-      "counts granules and, where the trace is not exact, the reserve.\n"
-      "With --device or --budget the last lines answer whether it fits without any plan, and "
-      "what is missing; the exit status is 0 or 1.\n",
+      "In a budget of what the step needs, nothing has to move. That number counts granules and, "
+      "where the trace is not exact, the reserve.\n"
+      "With --device or --budget the last lines answer whether it fits without any plan, and what "
+      "is missing; the exit status is 0 or 1.\n",
   .options = options,
   .json = true,
   .run = run,

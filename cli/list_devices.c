@@ -57,7 +57,7 @@ static int run (call *c) {
 
 const cli_command command_devices = {
   .name = "devices",
-  .says = "list the cards that can be named",
+  .says = "list the known cards",
   .operands = "",
   .about =
       "Lists the device files that ferry ships, the newest cards first; with -v a table of their "

@@ -35,11 +35,12 @@ static int run (call *c) {
 
 const cli_command command_hosts = {
   .name = "hosts",
-  .says = "list the hosts that can be named",
+  .says = "list the known hosts",
   .operands = "",
-  .about = "Lists the host files that ferry ships: machines with several cards that share links; "
-           "with -v their memory, the rates of one card alone and of all cards of a group "
-           "together, and where the figures come from; as JSON the files themselves.\n",
+  .about =
+      "Lists the host files that ferry ships: machines with several cards that share links; with "
+      "-v their memory, the rates of one card alone and of all cards of a group together, and "
+      "where the figures come from; as JSON the files themselves.\n",
   .json = true,
   .run = run,
 };

@@ -179,8 +179,9 @@ const cli_command command_man = {
   .says = "print the manual page of a command",
   .operands = "[COMMAND]",
   .most = 1,
-  .about = "Prints a manual page as roff: `ferry man info | man -l -`. Without a command, the page "
-           "of ferry itself.\n",
+  .about =
+      "Prints a manual page as roff: `ferry man info | man -l -`. Without a command, the page of "
+      "ferry itself.\n",
   .options = options,
   .json = true,
   .run = run,

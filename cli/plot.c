@@ -31,10 +31,10 @@ const cli_command command_plot = {
   .operands = "TRACE PLAN",
   .least = 2,
   .most = 2,
-  .about = "Draws one step in the steady state: the device's memory with the budget and who holds "
-           "it, who is busy when (ops, copies out, copies in, and the stalls where an op waits), "
-           "and what is away on the host. Without a file to write, the picture is drawn in the "
-           "terminal.\n",
+  .about =
+      "Draws one step in the steady state: the device's memory with the budget and who holds it, "
+      "who is busy when (ops, copies out, copies in, and the stalls where an op waits), and what "
+      "is away on the host. Without a file to write, the picture is drawn in the terminal.\n",
   .options = options,
   .json = true,
   .run = run,

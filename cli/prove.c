@@ -17,7 +17,7 @@ static bool same_step (const plan *p, const predicted *seen, error *err) {
 }
 
 /* Figures are there if the certificate could be computed, and why it does not hold if it does not.
- */
+   */
 static bool print_json (call *c, const proved *got, const predicted *seen, const error *why) {
   json_writer w;
   json_begin (&w, 1);
@@ -82,16 +82,16 @@ static const cli_option options[] = { OPTION_STRICT, OPTIONS_END };
 
 const cli_command command_prove = {
   .name = "prove",
-  .says = "compute a plan's certificate once more",
+  .says = "check a plan's certified bound",
   .operands = "TRACE PLAN",
   .least = 2,
   .most = 2,
-  .about = "Checks and simulates the plan, and computes its lower bound again, in integers, from "
-           "the trace and the duals that `ferry solve --proof` stored in the plan; no part of the "
-           "solver takes part. Which plans the bound holds for is derived from the proof. The exit "
-           "status is 0 if all claims hold, and 1 if the plan is none of those plans, beats the "
-           "bound, or claims more than is so: a larger bound, more plans, a smaller gap, or "
-           "another step than the machine model gives it.\n",
+  .about =
+      "Checks and simulates the plan, and computes its lower bound again, in integers, from the "
+      "trace and the duals that `ferry solve --proof` stored in the plan, without any code of the "
+      "solver. Which plans the bound holds for is derived from the proof. The exit status is 0 if "
+      "all claims hold, and 1 if the plan is not covered, beats the bound, or claims too much: a "
+      "larger bound, more plans, a smaller gap, or another step than the machine model gives it.\n",
   .options = options,
   .json = true,
   .run = run,

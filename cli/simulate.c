@@ -37,8 +37,8 @@ static double percent_of (int64_t ppm) {
 }
 
 static void print_noise (const noise_answer *n) {
-  printf ("noise   %8d %%  up to so much more or less an op: %+.2f %% over compute in the median of"
-          " %d days, %+.2f %% on 95 of 100, %+.2f %% at most\n",
+  printf ("noise   %8d %%  more or less an op: %+.2f %% over compute in the median of %d runs, "
+          "%+.2f %% in 95 of 100, %+.2f %% at most\n",
           n->asked.percent, percent_of (n->spread.median_ppm), n->asked.days,
           percent_of (n->spread.p95_ppm), percent_of (n->spread.most_ppm));
 }
@@ -246,7 +246,7 @@ static const cli_option options[] = {
   { 0,
     "noise",
     "%",
-    "how the step fares where each op takes up to so much more or less, on a hundred days",
+    "how the step varies in a hundred runs in which each op takes up to this part more or less",
     { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
   { 0, "seed", "N", "seed of the noise; default: 1", RANGE_SEED },
   OPTIONS_OF_PICTURES,
@@ -261,15 +261,14 @@ const cli_command command_simulate = {
   .least = 2,
   .most = 2 * MOST_JOBS,
   .about =
-      "Runs a plan on the machine model until its steps repeat, and prints the time of a "
-      "step, its stalls, the memory on both sides and the bytes that cross the link, with a "
-      "picture of one step. A plan that `ferry check` refuses is refused here too.\n"
+      "Runs a plan on the machine model until its steps repeat, and prints the time of a step, "
+      "its stalls, the memory on both sides and the bytes that cross the link, with a picture of "
+      "one step. A plan that `ferry check` refuses is refused here too.\n"
       "Several traces with their plans share one card and its link. With --host they are ranks of "
-      "one job: each has a card of its own, all share the host's links, and they keep together "
-      "from step to step, but for --apart. With --ranks the plans are dealt out in turn; --svg, "
-      "--html and --tsv "
-      "draw their lanes, and the load of the links that they share.\n"
-      "With --noise the JSON is an object of two: `noise`, in millionths over compute, and "
+      "one job: each has a card of its own, all share the host's links, and they begin each step "
+      "together, except with --apart. With --ranks the plans are assigned in turn; --svg, --html "
+      "and --tsv draw their lanes, and the load of the links that they share.\n"
+      "With --noise the JSON has two members: `noise`, in millionths over compute, and "
       "`predicted`.\n",
   .options = options,
   .json = true,

@@ -26,7 +26,7 @@
 
 /* ---- by our planner ---- */
 
-/* The program behind the bound, of the plan's trace as it is cut and with what it makes again. */
+/* The program behind the bound, for the plan's own sections and drops. */
 static bool dump_program (call *c, const planner *p, const trace *t, const plan *made,
                           const char *path, bound_stats *seen) {
   bytes text = { 0 };
@@ -63,7 +63,7 @@ static void put_program (json_writer *w, const bound_stats *seen) {
 typedef struct beside {
   bound_stats program;
   const plan
-      *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
+      *free; /* the same plan without --same-places; or NULL */
   int64_t lost_bytes; /* the plan takes them beside the bytes that live */
   allowed allowed;
   const char *allowed_says;
@@ -154,8 +154,8 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const error 
 }
 
 static void tell_noise (FILE *to, const robustness *n) {
-  fprintf (to, "%-8s %+9.2f %%  over compute on 95 of 100 days where ops vary by %d %%; ", "noise",
-           (double)n->p95_ppm / 10000, n->percent);
+  fprintf (to, "%-8s %+9.2f %%  over compute in 95 of 100 runs in which ops vary by %d %%; ",
+           "noise", (double)n->p95_ppm / 10000, n->percent);
   if (n->plans > 1)
     fprintf (to, "%+.2f %% by the fastest of %d plans as good\n",
              (double)n->fastest_p95_ppm / 10000, n->plans);
@@ -217,7 +217,7 @@ typedef struct question {
   planner p;
 } question;
 
-/* All that can be wrong with a question is said before it is worked on, here or on a server. */
+/* A question is checked completely before work on it begins, here or on a server. */
 static bool read_question (call *c, question *q) {
   if (call_text (c, "policy-opt"))
     return error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
@@ -230,8 +230,8 @@ static bool read_question (call *c, question *q) {
          starts_read (c, q->given, q->trace, &q->p.ask);
 }
 
-/* Without a plan the answer is no, proved or not: a limit's own status is for a plan that it cut
-   short. */
+/* Without a plan the answer is no, proved or not: a limit has its own status only if there is a
+   plan. */
 static int refused (call *c, const planner *p, const trace *t) {
   error why = c->err;
   if (why.code != ERR_infeasible && why.code != ERR_limit)
@@ -365,8 +365,8 @@ static const cli_option options[] = {
   { 0,
     "noise",
     "%",
-    "among plans as fast, prefer the one that is best when each op takes up to so much more or "
-    "less; default: the first that is found",
+    "among equally fast plans, prefer the one that suffers least when each op takes up to this "
+    "part more or less; default: the first found",
     { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, for programs whose addresses must not "
@@ -396,14 +396,14 @@ const cli_command command_solve = {
       "a certified bound that no plan can beat. The answer is the last line; docs/solve.md reads "
       "it line by line. Where no plan fits, or none was found, the budget to ask for is named, "
       "and the exit status is 1; -v says why.\n"
-      "The exit status is 0 where a plan was found, but 4 where --gap was asked for and a limit "
-      "ended the search before. An interrupt ends the search too: the best plan so far is written, "
-      "and the exit status is 130. A second one ends the program.\n"
+      "The exit status is 0 if a plan was found, and 4 if a limit ended the search before --gap "
+      "was reached. An interrupt ends the search too: the best plan so far is written, and the "
+      "exit status is 130. A second one ends the program.\n"
       "With --host NAME ranks are planned together, one on each card: of one TRACE equal ones, of "
       "several each its own. Further plans go to FILE with .1, .2, ... before its ending, in the "
       "order of ranks.\n"
-      "With --policy a published policy decides. Where it cannot keep the budget, no plan is "
-      "written; what it reaches is said, and the exit status is 1.\n",
+      "With --policy a published policy decides. If it cannot keep the budget, no plan is "
+      "written, the message names what it reaches, and the exit status is 1.\n",
   .options = options,
   .json = true,
   .run = run,

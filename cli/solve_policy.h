@@ -14,7 +14,7 @@ typedef struct policy_question {
   policy_request request;
 } policy_question;
 
-/* All that can be wrong with a question is said before it is worked on, here or on a server. */
+/* A question is checked completely before work on it begins, here or on a server. */
 bool policy_question_read (call *c, const char *name, policy_question *q) MUST_CHECK;
 /* The exit status. */
 int solve_by_policy (call *c, const char *name);

@@ -28,11 +28,12 @@ static int run (call *c) {
 
 const cli_command command_torch_path = {
   .name = "torch-path",
-  .says = "say where the package for PyTorch lies",
+  .says = "print the folder of the package for PyTorch",
   .operands = "",
-  .about = "Prints the folder of ferry_torch, the Python package that records a step of a PyTorch "
-           "program and follows a plan: `pip install $(ferry torch-path)`. docs/pytorch.md shows "
-           "both.\n",
+  .about =
+      "Prints the folder of ferry_torch, the Python package that records a step of a PyTorch "
+      "program and follows a plan: `pip install $(ferry torch-path)`. docs/pytorch.md shows "
+      "both.\n",
   .json = true,
   .run = run,
 };

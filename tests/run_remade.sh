@@ -33,7 +33,7 @@ right() {
   cat "$1.err"
   return 1
 }
-# foreseen NAME [PERCENT]: its planned steps took what was predicted, within two in a hundred or so many
+# foreseen NAME [PERCENT]: its planned steps took what was predicted, within PERCENT, two unless it is given
 foreseen() {
   local took predicted
   took=$(figure planned_step_ns "$1") predicted=$(figure predicted_step_ns "$1")

@@ -132,11 +132,11 @@ noise() { # what solve says of the noisy days is what simulate says, and nothing
     run 4 solve vgg.json --budget 3GiB --gap 0 "${short[@]}" --noise 20% --json -o steady.json && [ "$(number plans)" -ge 1 ] &&
     [ "$(number step_ns)" -le $((fastest + fastest / 2000)) ] && [ "$(share p95)" -le "$(share fastest_p95)" ] &&
     run 0 check vgg.json steady.json && grep -q '"noise_percent": *20' steady.json || return 1
-  run 0 solve vgg.json --budget 3GiB --gap 30% --noise 20% && says '^noise .* 95 of 100 days' || return 1
+  run 0 solve vgg.json --budget 3GiB --gap 30% --noise 20% && says '^noise .* 95 of 100 runs' || return 1
   run 0 simulate vgg.json steady.json --json && local step=$(number step_ns) && run 0 simulate vgg.json steady.json --noise 20% --json &&
     [ "$(number step_ns)" = "$step" ] && [ "$(share least)" -le "$(share median)" ] && [ "$(share median)" -le "$(share p95)" ] &&
     [ "$(share p95)" -le "$(share most)" ] && [ "$(share least)" -lt "$(share most)" ] || return 1
-  run 0 simulate vgg.json steady.json --noise 20% && says '^noise .* median of 100 days' && run 2 simulate vgg.json steady.json --noise 101% &&
+  run 0 simulate vgg.json steady.json --noise 20% && says '^noise .* median of 100 runs' && run 2 simulate vgg.json steady.json --noise 101% &&
     run 2 simulate vgg.json steady.json --seed 2 && complains '--seed needs --noise' && run 2 simulate vgg.json steady.json vgg.json steady.json --noise 5% &&
     complains 'one TRACE' && run 2 solve vgg.json --policy g10 --noise 5% && complains 'of our own planner'
 }

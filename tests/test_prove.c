@@ -247,9 +247,9 @@ START_TEST (a_bound_above_the_plan_at_hand_is_refused) {
   p->certificate.lower_bound_ns = 3000;
   err = (error){ 0 };
   ck_assert (!prove_plan (t, p, 3999, a, &x, &err) && err.code == ERR_infeasible);
-  ck_says (&err,
-           "/certificate/proof: no plan is said to take less than 4000 ns, and this one takes "
-           "3999 ns");
+  ck_says (&err, "/certificate/proof: the bound claims that no plan takes less than 4000 ns, and "
+                 "this one takes "
+                 "3999 ns");
   arena_free (a);
 }
 END_TEST

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A trace made in memory, by the zoo and the importers: tensors and ops are appended, failures are
-   remembered and told once, by build_finish, which also validates. */
+/* A trace made in memory, by the zoo and the importers: tensors and ops are appended. build_finish
+   validates, and reports the first failure of all calls. */
 #ifndef FERRY_TRACE_BUILD_H
 #define FERRY_TRACE_BUILD_H
 
@@ -38,7 +38,7 @@ void build_compute (trace_builder *b, const char *canonical_json);
 /* One more row of durations, n_ops long at the end; copied. */
 void build_samples (trace_builder *b, const int64_t *ns, int32_t count);
 
-/* Memory is out: what is appended from here on is forgotten, and build_finish tells. */
+/* Memory is out: later calls do nothing, and build_finish reports it. */
 bool build_failed (const trace_builder *b);
 trace *build_finish (trace_builder *b, error *err) MUST_CHECK;
 

@@ -87,7 +87,7 @@ static bool read_notes (const trace *t, arena *a, notes *n, error *err) {
   return true;
 }
 
-/* Saved, let go by the program, and asked for only later. */
+/* Saved, freed by the program, and unpacked only later. */
 static bool is_saved (const notes *n, const tensor *x, int32_t i) {
   return !x->persistent && n->free_after[i] != NO_OP && n->free_after[i] + 1 < n->back_before[i];
 }

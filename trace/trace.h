@@ -31,8 +31,8 @@ typedef enum tensor_kind {
   TENSOR_KINDS
 } tensor_kind;
 
-/* The ways in which an executor can make a tensor again. A copy of any but AGAIN_FREELY stays on the
-   device until its last use. */
+/* The ways in which an executor can make a tensor again. A copy of any but AGAIN_FREELY stays on
+   the device until its last use. */
 typedef enum tensor_again {
   AGAIN_FREELY,
   AGAIN_STAYS,
@@ -150,7 +150,7 @@ typedef struct read_options {
   int64_t limit_bytes; /* of the decoded text; 0: 4 GiB */
 } read_options;
 
-/* Those, or the defaults; what is said has the file's name before it. */
+/* Those, or the defaults; messages begin with the file's name. */
 static inline read_options reading_of_file (const read_options *o, const char *path,
                                             log_file *named) {
   read_options out = o ? *o : (read_options){ 0 };
@@ -205,7 +205,7 @@ bool trace_must_plan (const trace *t, error *err) MUST_CHECK;
 const char *confidence_text (confidence c, const char *doubt, arena *a, error *err);
 /* The members "confidence", a word, and "doubt", where there is one, of an open object. */
 void confidence_write (json_writer *w, confidence c, const char *doubt);
-/* A doubt that every plan of it should pass on: "the trace is approximate: ..."; NULL: exact. */
+/* The doubt to repeat beside every plan of it: "the trace is approximate: ..."; NULL: exact. */
 const char *trace_doubt (const trace *t, arena *a, error *err);
 
 #endif

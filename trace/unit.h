@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A unit is placed and moved as one: a tensor, or a group of tensors.  Unit i < n_tensors is
-   tensor i; unit n_tensors + g is group g.  A grouped, a nothing and a pooled tensor is no unit:
-   bytes 0. */
+/* A unit is placed and moved as one: a tensor, or a group of tensors. Unit i < n_tensors is tensor
+   i; unit n_tensors + g is group g. A tensor that is grouped, pooled or never used is no unit: its
+   bytes are 0. */
 #ifndef FERRY_TRACE_UNIT_H
 #define FERRY_TRACE_UNIT_H
 

@@ -17,7 +17,7 @@ const cli_option common_options[] = {
   { 'q', "quiet", NULL, "print errors only" },
   { 'v', "verbose", NULL, "more messages" },
   { 0, "color", "auto|always|never", "colours in the terminal; auto looks at NO_COLOR too" },
-  { 'h', "help", NULL, "say what the command does, and stop" },
+  { 'h', "help", NULL, "print this help" },
   OPTIONS_END,
 };
 

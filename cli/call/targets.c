@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The files that a command is asked to write: all that can be wrong with them is said before the
-   work, which may take hours and would be lost. */
+/* The files that a command is to write. They are checked before the work, which may take hours and
+   would be lost. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const char *target_of (const call *c, int i) {
   return call_has_option (c, targets[i]) ? call_text (c, targets[i]) : NULL;
 }
 
-/* Two results in one stream are none. */
+/* Two results in one stream could not be told apart. */
 static bool have_one_stdout (call *c) {
   const char *taken = c->json ? "json" : NULL;
   for (int i = 0; i < TARGETS; i++) {

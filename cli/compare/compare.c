@@ -180,21 +180,16 @@ const cli_command command_compare = {
   .least = 1,
   .most = 1,
   .about =
-      "Runs our planner and the policies that `ferry solve --policy list` tells of, at each "
-      "budget, and prints what their plans cost on one machine model: the time of a step and "
-      "its stalls, the memory on both sides, the bytes each way, the gap to the bound, and the "
-      "time that planning took. A policy that cannot keep a budget says what it reaches; where "
-      "none "
-      "keeps any, the exit status is 1.\n"
+      "Runs our planner and the policies of `ferry solve --policy list`, at each budget, and "
+      "prints what their plans cost on one machine model: the time of a step and its stalls, the "
+      "memory on both sides, the bytes each way, the gap to the bound, and the time that planning "
+      "took. For a policy that cannot keep a budget, the row says what it reaches; if none keeps "
+      "any, the exit status is 1.\n"
       "Ours comes four times: `ferry` only swaps, `ferry-recompute` may drop tensors and compute "
       "them again, `ferry-sections` may run ops in parts, `ferry-all` may do both in any order of "
-      "the "
-      "ops; each finds what `solve` with these options finds, or what a row above has found with "
-      "less. Where less is allowed, what is left "
-      "of "
-      "them comes. So does the bound: the gap of each plan is to the bound "
-      "of "
-      "plans that do no more than it. An interrupt ends with what is known: the row that was being "
+      "the ops; each row is as fast as `solve` with these options, and as the rows above it. "
+      "Options that allow less leave rows out. The gap of each plan is to the bound of plans that "
+      "do no more than it does. An interrupt ends with what is known: the row that was being "
       "planned is marked, and the exit status is 130.\n",
   .options = options,
   .json = true,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The last line of an answer: what a step takes, how far that is from the best possible, of which
-   plans that is said, and what might do better. */
+/* The last line of an answer: what a step takes, how far that is from the bound, which plans the
+   bound covers, and what might do better. */
 #ifndef FERRY_CLI_EXPLAIN_CLOSING_H
 #define FERRY_CLI_EXPLAIN_CLOSING_H
 
@@ -21,10 +21,10 @@ bool closing_of (const trace *t, const ask *q, const allowed *most, const plan *
 /* The same where only the plan is known. */
 bool closing_of_plan (const trace *t, const plan *p, closing *out, error *err) MUST_CHECK;
 
-/* Which plans the bound speaks of, to follow "any plan" or "no plan": "", " that only swaps", ...
- */
+/* The plans that the bound covers, to follow "any plan" or "no plan": "", " that only swaps", ...
+   */
 const char *closing_whom (const plan *p, char text[COVER_TEXT]);
-/* The plans that its bound is true of. */
+/* The cover of its bound. */
 const char *closing_covers (const plan *p, char text[COVER_TEXT]);
 /* "perhaps ..." where others might do better, and the last line behind an empty one. */
 void closing_print (FILE *to, const closing *x);

@@ -404,12 +404,12 @@ const cli_command command_explain = {
   .least = 2,
   .most = 2,
   .about =
-      "Says in words, with a picture of one step: where the peak is and who holds it; which "
-      "ops wait, for which copy, and what held that copy up; which tensors cross the link, "
-      "how often, with how many bytes; what is dropped and made again, and at what cost; and "
-      "what one more GiB, or one more GB/s each way, would take off the bound: at most, by the "
-      "dual prices of the certified program, and by the difference to a second certified "
-      "bound. What the best plans gain lies near it, and is not promised.\n",
+      "Describes a plan, with a picture of one step: where the peak is and who holds it; which "
+      "ops wait, for which copy, and what held that copy up; which tensors cross the link, how "
+      "often, with how many bytes; what is dropped and made again, and at what cost; and what one "
+      "more GiB, or one more GB/s each way, would take off the bound: at most, by the dual prices "
+      "of the certified program, and by the difference to a second certified bound. What the best "
+      "plans gain lies near it, and is not promised.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -7,8 +7,8 @@
 #include "cli/call/call.h"
 #include "trace/plan.h"
 
-/* The bound at what a plan has, the bounds at a little more, and what so much more can buy at most
-   by the first one's duals. */
+/* The bound for the plan's own limits, the bounds for a little more, and the most that this can
+   save by the duals of the first. */
 typedef struct prices {
   int64_t now_ns, memory_ns, link_ns;
   int64_t gib_ns, gb_per_s_ns;

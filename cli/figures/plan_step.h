@@ -17,7 +17,7 @@ typedef struct plan_step {
 /* Not to be moved afterwards: the job points at the rewritten trace in it. */
 bool plan_step_read (call *c, const char *trace_path, const char *plan_path,
                      plan_step *s) MUST_CHECK;
-/* The same of a trace and a plan that are there; what is wrong is said of `path`. */
+/* The same for a trace and a plan in memory; errors name `path`. */
 bool plan_step_of (call *c, const trace *t, const plan *p, const char *path,
                    plan_step *s) MUST_CHECK;
 /* Writes those of --svg, --html, --tsv and --timeline that the command has and was given; any:

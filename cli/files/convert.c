@@ -167,10 +167,11 @@ const cli_command command_convert = {
   .operands = "FILE",
   .least = 1,
   .most = 1,
-  .about = "Reads a trace, a plan or a device, checks it, and writes it again: plain or packed, "
-           "compressed or not. All forms of a trace have one digest.\n"
-           "With --scale the times of a trace, taken on one card, become those of another; the "
-           "trace says so, and is no longer exact. A plan is for the one or the other.\n",
+  .about =
+      "Reads a trace, a plan or a device, checks it, and writes it again: plain or packed, "
+      "compressed or not. All forms of a trace have one digest.\n"
+      "With --scale the times of a trace, taken on one card, become those of another; the trace "
+      "says so, and is no longer exact. A plan is for the one or the other.\n",
   .options = options,
   .json = true,
   .run = run,

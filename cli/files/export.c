@@ -206,11 +206,11 @@ const cli_command command_export = {
   .least = 2,
   .most = 2,
   .about =
-      "--chrome writes the times of a plan for a trace viewer: a row each for ops, copies out "
-      "and copies in, with the stalls; counters of device memory and of what is away on the "
-      "host; an arrow from each copy out to its copy in. --walk writes what an executor needs: "
-      "ops and copies in an order in which one thread can issue them, what each waits for and "
-      "where its bytes lie. trace/walk/format.md defines the file.\n",
+      "--chrome writes the times of a plan for a trace viewer: a row each for ops, copies out and "
+      "copies in, with the stalls; counters of device memory and of what is away on the host; an "
+      "arrow from each copy out to its copy in. --walk writes what an executor needs: ops and "
+      "copies in an order in which one thread can issue them, what each waits for and where its "
+      "bytes lie. trace/walk/format.md defines the file.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -112,9 +112,9 @@ const cli_command command_import = {
       "simulators; what a file is, is seen from its content. An execution trace, or a memory "
       "snapshot, goes together with the Kineto file of the same run.\n"
       "Every profile is checked against itself: what fails lowers the confidence.\n"
-      "Prints what was found and how sure it is: exact, approximate with what was inferred, or not "
-      "plannable with what to record instead; then the trace is still written, for `ferry info`, "
-      "and the exit status is 1.\n",
+      "Prints what was found and how sure it is: exact, approximate with what was inferred, or "
+      "not plannable with what to record instead; then the trace is still written, for `ferry "
+      "info`, and the exit status is 1.\n",
   .options = options,
   .json = true,
   .run = run,

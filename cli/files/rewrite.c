@@ -49,8 +49,9 @@ const cli_command command_rewrite = {
   .operands = "TRACE PLAN",
   .least = 2,
   .most = 2,
-  .about = "All indices of a plan but those of its sections and recompute entries are indices of "
-           "this trace: every part of an op is an op, every piece of a tensor a tensor.\n",
+  .about =
+      "All indices of a plan but those of its sections and recompute entries are indices of this "
+      "trace: every part of an op is an op, every piece of a tensor a tensor.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -115,10 +115,11 @@ const cli_command command_zoo = {
   .operands = "NETWORK",
   .least = 0,
   .most = 1,
-  .about = "Builds one training step (forward, backward, update) of a network from the shapes of "
-           "its layers: every tensor, what is kept for the way back, what each op calculates, and "
-           "how long it takes on a device by its peak rates.\n"
-           "resnetN stands for any depth N with (N - 2) divisible by 3 from 152 on.\n",
+  .about =
+      "Builds one training step (forward, backward, update) of a network from the shapes of its "
+      "layers: every tensor, what is kept for the backward pass, what each op calculates, and how "
+      "long it takes on a device by its peak rates.\n"
+      "resnetN stands for any depth N with (N - 2) divisible by 3 from 152 on.\n",
   .options = options,
   .json = true,
   .run = run,

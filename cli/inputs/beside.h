@@ -7,7 +7,7 @@
 #include "cli/call/call.h"
 
 /* The first of these paths, relative to the program's folder, at which something can be read; NULL:
-   none, or it is said in c->err why not. */
+   none, or c->err has the reason. */
 char *path_beside (call *c, const char *const *paths, int n) MUST_CHECK;
 
 /* The folder of the shipped files of that kind ("devices", "hosts"): of FERRY_DATADIR, beside the

@@ -16,7 +16,7 @@
 /* clang-format on */
 
 /* The trace as that executor can carry it out: `t` itself, or one with the same ops and tensors of
-   which less may move. Options that it cannot follow are refused. NULL: it is said why. */
+   which less may move. Options that it cannot follow are refused. NULL: c->err. */
 const trace *executor_trace (call *c, const trace *t) MUST_CHECK;
 
 /* Without all that it cannot follow; ferry_torch recomputes only where --recompute asks it to,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* `ferry advise`: what a scheduler has to be told of a job, ready to paste. */
+/* `ferry advise`: a job's memory in a scheduler's terms, ready to paste. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct advised {
   int64_t shards, slowdown_ppm;
 } advised;
 
-/* Bytes are rounded up: what is asked for must suffice. */
+/* Bytes are rounded up, so that the memory requested suffices. */
 static long long mib (int64_t bytes) {
   return units_div_up (bytes, MIB);
 }
@@ -322,7 +322,7 @@ static const cli_option options[] = {
     "with --host: memory of the host that each process takes beside what it pins; default: none",
     RANGE_SIZE },
   { 'b', "budget", "SIZE|%,...",
-    "with --host and a TRACE: budgets to try; default: eight up to all that is of use",
+    "with --host and a TRACE: budgets to try; default: eight, up to what the step needs",
     RANGE_AMOUNT },
   OPTION_OUTPUT ("also let the server make the plan of that memory, and write it here"),
   { 0, "from", "NAME|FILE", "the card that the trace was measured on, if it does not say" },
@@ -339,20 +339,20 @@ static const cli_option options[] = {
 
 const cli_command command_advise = {
   .name = "advise",
-  .says = "what a scheduler has to be told of a job",
+    .says = "print a job's memory in a scheduler's terms",
   .operands = "FINGERPRINT|TRACE",
   .least = 1,
   .most = 1,
   .about =
       "Looks a job up on `ferry serve` by its fingerprint and prints the least memory at which it "
-      "is fast enough, in the words of a scheduler: lines of an sbatch script, annotations of a "
-      "pod, limits for HAMi, an annotation for KAI, a claim for dynamic resource allocation. Those "
-      "of Slurm and Kubernetes carry --slowdown along. Bytes are rounded up. Nothing is solved: "
-      "the curve must be there. Only with -o is a plan made, if the server has none yet.\n"
+      "is fast enough, in a scheduler's terms: lines of an sbatch script, annotations of a pod, "
+      "limits for HAMi, an annotation for KAI, a claim for dynamic resource allocation. Those of "
+      "Slurm and Kubernetes include --slowdown. Bytes are rounded up. Nothing is solved: the "
+      "curve must exist. Only with -o is a plan made, if the server has none yet.\n"
       "With --host the answer is for ranks that share a host's links: how many fit, one on each "
-      "card, in which budget, and how much they pin together, from a what-if of that host. The "
-      "same of a TRACE, which is a file, is planned here: all cards first, and fewer where they "
-      "do not fit; then the least budget. Times are of all ranks together.\n"
+      "card, in which budget, and how much they pin together, from a what-if of that host. For a "
+      "TRACE, which is a file, the same is planned here: all cards first, and fewer if they do "
+      "not fit; then the least budget. Times are of all ranks together.\n"
       "The exit status is 1 where nothing is known or it does not fit.\n",
   .options = options,
   .json = true,

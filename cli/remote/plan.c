@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The plan behind an advice: a schedule asked for as the curve was, at one of its budgets. */
+/* The plan behind an advice: a schedule requested like the curve, at one of its budgets. */
 #include "config.h"
 
 #include "cli/remote/remote.h"

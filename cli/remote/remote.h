@@ -13,9 +13,9 @@
 
 /* clang-format off */
 #define OPTION_SERVER { 0, "server", "URL", "a running `ferry serve`: http://HOST:PORT or " \
-  "unix:PATH; a token for it is taken from FERRY_TOKEN" }
+  "unix:PATH; FERRY_TOKEN has the token for it" }
 #define OPTION_SERVICE { 0, "server", "URL", "a running `ferry serve`: http://HOST:PORT or " \
-  "unix:PATH; default: " SERVICE_URL "; a token for it is taken from FERRY_TOKEN" }
+  "unix:PATH; default: " SERVICE_URL "; FERRY_TOKEN has the token for it" }
 /* clang-format on */
 
 /* ERR_usage for what only a command that works here has: said before the question is read. */

@@ -220,7 +220,7 @@ static bool upload (call *c, client *it, const remote_question *q, char id[65]) 
   return ok;
 }
 
-/* The request is made once before anything is sent: what is wrong with it is said first. */
+/* The request is built once before anything is sent, so that its errors come first. */
 int remote_solve (call *c, const remote_question *q) {
   char id[65] = "", job[256];
   bytes request = { 0 };

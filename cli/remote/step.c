@@ -21,7 +21,7 @@ static int64_t host_asked (const call *c, const trace *t, int64_t host_bytes) {
   return host_bytes / unit * unit;
 }
 
-/* All that would have a default of its own there is said, as no reserve. */
+/* Whatever has another default there is given, such as no reserve. */
 static bool make_request (call *c, const char *id, const trace *t, const solve_options *o,
                           bytes *out) {
   json_writer w;

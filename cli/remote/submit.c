@@ -181,29 +181,27 @@ static int run (call *c) {
 static const cli_option options[] = {
   OPTION_SERVICE,
   { 'k', "kind", "schedules|curves|min-memory|max-batch|packs|comparisons|what-if",
-    "what is asked; default: the trace is only uploaded" },
+    "the question; default: only upload the trace" },
   { 0, "with", "JSON", "members of the request, as docs/service.md has them" },
   { 0, "fingerprint", "NAME", "the key under which schedulers find the trace again" },
-  { 'w', "wait", NULL, "until the job has ended, and print its status" },
+  { 'w', "wait", NULL, "wait until the job has ended, and print its status" },
   OPTIONS_END,
 };
 
 const cli_command command_submit = {
   .name = "submit",
-  .says = "give a server a trace or a profile, and ask it something",
+  .says = "upload a trace or a profile to a server, and request a job",
   .operands = "[FILE]...",
   .least = 0,
   .most = 10,
   .about =
       "Uploads a trace or a profile to `ferry serve`, compressed, unless it is there already, and "
-      "prints its id. Two files are those of one run, such as an execution trace and its Kineto "
-      "file; those of packs are a job each, and max-batch has none, since --with names its "
-      "network. "
-      "With --kind it also asks for a job and prints its path. Asking twice is asking "
-      "once: the same question has the same answer there.\n"
-      "With --wait the exit status is that of the command that was asked for: 1 where nothing "
-      "fits. It is 1 too where the job failed; the reason is on standard error. It is 69 where no "
-      "server answers, after some tries.\n",
+      "prints its id. Two files are of one run, such as an execution trace and its Kineto file. "
+      "For packs each file is a job; max-batch takes none, since --with names its network. With "
+      "--kind it also requests a job and prints its path. The same question is answered once.\n"
+      "With --wait the exit status is that of the job's command: 1 where nothing fits. It is also "
+      "1 if the job failed, with the reason on standard error, and 69 if no server answers after "
+      "some tries.\n",
   .options = options,
   .json = true,
   .run = run,

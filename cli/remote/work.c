@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A job of a server: asked for, waited for, and its answer. */
+/* A job of a server: requested, followed to its end, and its answer. */
 #include "config.h"
 
 #include "cli/remote/remote.h"

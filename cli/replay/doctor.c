@@ -86,12 +86,12 @@ static void say_plan (const asked *q, const host_limits *h) {
   printf ("plan      takes %s of the device and pins %s of the host\n",
           units_bytes (device, q->room.device_bytes), units_bytes (host, q->room.host_bytes));
   if (!q->host)
-    printf ("  the host has not so much memory to spare; solve again with a smaller --host\n");
+    printf ("  the host has less memory to spare; solve again with a smaller --host\n");
   if (q->room.host_bytes > h->lock_bytes)
     printf (
         "  it pins more than may be locked; if the driver refuses, raise the limit (ulimit -l)\n");
   if (!q->device)
-    printf ("  the GPU has not so much free; free it, or solve again with a smaller --budget\n");
+    printf ("  the GPU has less free; free it, or solve again with a smaller --budget\n");
   if (is_room (q))
     printf ("  there is room for it\n");
 }
@@ -173,9 +173,8 @@ const cli_command command_doctor = {
   .most = 2,
   .about =
       "Looks at the host's memory and its limits, at the GPU's driver and at the emulated one. "
-      "With "
-      "a trace and a plan for it, also at whether there is room for what the plan takes on both "
-      "sides, before anything is taken; the exit status is then 1 where there is none.\n",
+      "With a trace and a plan for it, also at whether there is room for what the plan takes on "
+      "both sides, before anything is taken; the exit status is then 1 where there is none.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -160,7 +160,7 @@ const cli_command command_link = {
   .most = 0,
   .about =
       "Copies pinned memory each way, both ways at once, and beside a running kernel, over a "
-      "range of sizes, and prints medians of five. With -o, a device file comes out, by which "
+      "range of sizes, and prints medians of five. With -o it writes a device file, with which "
       "`ferry solve` plans for this machine.\n"
       "With --all, copies of several cards run at once, which shows the cards that share a link "
       "and what it carries. The file is for --host.\n",

@@ -274,10 +274,11 @@ static const cli_option options[] = {
   { 0, "races", NULL,
     "look for accesses that nothing orders, and for waits and copies of the plan that the device "
     "was not given (emulated)" },
-  { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)", RANGE_TIME },
+  { 0, "fuzz", "TIME", "delay each operation by up to TIME (emulated)", RANGE_TIME },
   { 0, "seed", "N", "seed of those delays", RANGE_SEED },
   { 0, "fault", "KIND=VALUE,...",
-    "missing=SIZE: so much device memory is told of and not there; pinned=SIZE: no more is pinned; "
+    "missing=SIZE: this part of the reported device memory is missing; pinned=SIZE: no more is "
+    "pinned; "
     "copy=N: the N-th copy fails; lost=N, wait=N: the N-th copy or wait is left out; counter=N: "
     "the "
     "N-th recomputed copy that draws random numbers draws others (emulated)" },
@@ -288,7 +289,7 @@ static const cli_option options[] = {
 
 const cli_command command_replay = {
   .name = "replay",
-  .says = "run a plan, and put what was seen beside what was predicted",
+  .says = "execute a plan, and compare it with its prediction",
   .operands = "TRACE PLAN [TRACE PLAN]...",
   .least = 2,
   .most = 2 * HOST_MOST_CARDS,
@@ -297,10 +298,10 @@ const cli_command command_replay = {
       "the plan's copies on two streams of their own and its waits as events. The device is an "
       "emulated one unless --driver says otherwise. Exactly the plan's memory is taken on both "
       "sides.\n"
-      "With --compute real the ops are calculated and the network trains: the loss of each step is "
-      "printed.\n"
+      "With --compute real the ops are calculated and the network trains: the loss of each step "
+      "is printed.\n"
       "With --host the plans run at once, each in a thread on a device of its own, in step with "
-      "the others; with --ranks they are dealt out in turn.\n"
+      "the others; with --ranks they are assigned in turn.\n"
       "A plan that `ferry check` refuses is refused here too. The exit status is 1 where a byte "
       "was wrong or an order was missing, or --compare found a difference.\n",
   .options = options,

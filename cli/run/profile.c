@@ -19,7 +19,7 @@ static void tell (const call *c, const trace *t, const steps_map *map, const shi
 }
 
 /* A trace of the program's record, with the ops of the first `skip` steps left out of the medians.
- */
+   */
 static bool write_trace (call *c, const program_run *r, const char *output) {
   char path[SHIM_PATH + 64];
   steps s;
@@ -155,9 +155,9 @@ const cli_command command_profile = {
   .least = 1,
   .most = -1,
   .about =
-      "Runs a CUDA program as it is, with a library in front of its driver, and writes a trace of "
-      "the step that it repeats: its ops with their times, which tensors each touches, how long "
-      "each lives. The program's exit status is passed on. docs/run.md has a session.\n",
+      "Runs an unmodified CUDA program, with a library in front of its driver, and writes a trace "
+      "of the step that it repeats: its ops with their times, which tensors each touches, how "
+      "long each lives. The program's exit status is passed on. docs/run.md has a session.\n",
   .options = options,
   .json = false,
   .run = run,

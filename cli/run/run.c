@@ -462,7 +462,7 @@ static const cli_option options[] = {
   { 0, "remake", "off|verified|trusted",
     "tensors are made again by launching their kernels again: never, with each result's digest "
     "compared, or compared in strict steps only; default: verified" },
-  { 0, "progress", NULL, "say how it goes while it runs, also where no terminal is" },
+  { 0, "progress", NULL, "show progress while it runs, even without a terminal" },
   { 0, "report", "FILE", "write what happened as JSON" },
   { 0, "chrome", "FILE",
     "write the last planned step for chrome://tracing and Perfetto: its ops and ferry's copies" },
@@ -471,8 +471,7 @@ static const cli_option options[] = {
   { 0, "share", "NAME",
     "share the budget with all runs of that name; without a program: say who shares it" },
   { 0, "least", "SIZE",
-    "with --share: the program waits until it can have so much; default: an eighth of the "
-    "budget",
+    "with --share: the program waits until this much is free; default: an eighth of the budget",
     RANGE_SIZE },
   OPTION_RUN_DRIVER,
   OPTION_RUN_EMULATED,
@@ -486,11 +485,11 @@ const cli_command command_run = {
   .least = 0,
   .most = -1,
   .about =
-      "Runs a CUDA program as it is, with a library in front of its driver that keeps its tensors "
-      "within the budget: what an op needs is brought onto the device, and what was used longest "
-      "ago leaves. Once the program's step repeats, a plan is made in the background and "
-      "followed as long as the program does what it is for. The program's exit status is passed "
-      "on. docs/run.md has a session.\n",
+      "Runs an unmodified CUDA program, with a library in front of its driver that keeps its "
+      "tensors within the budget: what an op needs is brought onto the device, and what was used "
+      "longest ago leaves. Once the program's step repeats, a plan is made in the background and "
+      "followed as long as the program repeats that step. The program's exit status is passed on. "
+      "docs/run.md has a session.\n",
   .options = options,
   .json = false,
   .run = run,

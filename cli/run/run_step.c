@@ -14,8 +14,7 @@
 
 /* A part of the plan's room is for what steps hand to each other. */
 enum { PLAN_TICKS = 400000, MORE_BITS = 3, STAYING_PART = 8 };
-/* A part of the time that there is, in thousands: a plan that takes more is not worth the change.
- */
+/* In thousandths of the present step: a plan that takes more is not worth the change. */
 enum { MOST_OF_TIME = 995 };
 
 /* The host has room for what a step leaves to the next, and for what it has from the one before. */
@@ -150,7 +149,7 @@ static const plan *plan_there (run_planner *w, const trace *t, const solve_optio
   return NULL;
 }
 
-/* By the server, as long as it has plans for this step: what it has none for is said once. */
+/* By the server, as long as it has plans for this step; if it has none, one line says so. */
 static const plan *plan_made (run_planner *w, const trace *t, const solve_options *o, bool *there) {
   const plan *p = *there ? plan_there (w, t, o) : NULL;
   *there = p != NULL;

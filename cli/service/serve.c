@@ -465,14 +465,11 @@ const cli_command command_serve = {
   .least = 0,
   .most = 0,
   .about =
-      "Runs the service: traces and profiles are uploaded, plans, curves and comparisons are made "
-      "by "
-      "worker processes, kept, and given to all who ask the same again. docs/service.md has the "
-      "API "
-      "with a session; /openapi.json describes it.\n"
-      "Says on standard output where it listens, and writes its log to standard error, a JSON "
-      "object "
-      "a line. Ends at SIGTERM or an interrupt; jobs that were begun are begun again next time.\n",
+      "Runs the service. It takes traces and profiles, and worker processes make plans, curves "
+      "and comparisons. Answers are kept: the same question is worked on once. docs/service.md "
+      "has the API with a session; /openapi.json describes it.\n"
+      "Prints its address on standard output, and its log on standard error, a JSON object a "
+      "line. Ends at SIGTERM or an interrupt; unfinished jobs start again next time.\n",
   .options = options,
   .run = run,
 };

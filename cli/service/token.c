@@ -45,9 +45,10 @@ const cli_command command_token = {
   .operands = "",
   .least = 0,
   .most = 0,
-  .about = "Prints on standard output the line for the file of tokens, which has only the token's "
-           "digest, and on standard error the token itself: "
-           "`(umask 077; ferry token --owner ada >>tokens)`. Clients take it from FERRY_TOKEN.\n",
+  .about =
+      "Prints on standard output the line for the file of tokens, which has only the token's "
+      "digest, and on standard error the token itself: `(umask 077; ferry token --owner ada "
+      ">>tokens)`. Clients take it from FERRY_TOKEN.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -69,7 +69,7 @@ static trace *read_any (call *c, const char *path, const char *name, int64_t mos
   trace *t = NULL;
   if (!file_read (path, most_bytes, &text, &c->err)) {
     const char *slash = strrchr (name, '/');
-    c->err.path[0] = '\0'; /* the sender's name is of use, that of the sandbox not */
+    c->err.path[0] = '\0'; /* the sender's name helps, that of the sandbox does not */
     error_in_file (&c->err, slash ? slash + 1 : name);
     return NULL;
   }
@@ -201,7 +201,7 @@ static int run_verify (call *c) {
 }
 
 /* legal TRACE PLAN [TRACE PLAN]...: plans that share a card, whose times are those of all of them
- */
+   */
 static int run_legal (call *c) {
   json_writer w;
   for (int i = 1; i + 1 < c->n_operands; i += 2)
@@ -233,14 +233,14 @@ static int run (call *c) {
 
 const cli_command command_worker = {
   .name = "worker",
-  .says = "what `ferry serve` runs for a job; of no use by itself",
+  .says = "run one job of `ferry serve`; not for users",
   .operands = "wait|import|verify|legal ...",
   .least = 1,
   .most = -1,
-  .about = "Processes of the service: `wait` runs one command in a sandbox, as the daemon says, "
-           "`import` makes "
-           "a trace of an upload, `verify` checks a plan, simulates it again and draws it, `legal` "
-           "checks the "
-           "plans of several jobs. How they are called may change with each version.\n",
+  .about =
+      "Processes of the service: `wait` runs one command in a sandbox, as the daemon says, "
+      "`import` makes a trace of an upload, `verify` checks a plan, simulates it again and draws "
+      "it, `legal` checks the plans of several jobs. How they are called may change with each "
+      "version.\n",
   .run = run,
 };

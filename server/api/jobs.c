@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Jobs: asked for, looked at, waited for, stopped. */
+/* Jobs: submitted, listed, waited for, stopped. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -75,7 +75,7 @@ static bool is_policy (const char *name, bool ours) {
   return policy_named (name) != POLICIES || (ours && strncmp (name, "ferry", 5) == 0);
 }
 
-/* A name, of something that there is. */
+/* The name of an existing thing. */
 static bool want_known (const reader *r, const json *j, member_type type, const char **text,
                         error *wrong) {
   if (!want_name (j, text, wrong))

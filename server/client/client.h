@@ -38,7 +38,8 @@ bool client_upload_text (client *c, const bytes *text, char id[65], error *err) 
 /* Asks for a job; job: "/v1/KIND/ID". */
 bool client_submit (client *c, const char *kind, const char *request, char job[256],
                     error *err) MUST_CHECK;
-/* Until the job has ended; tells of each incumbent (JSON). `status` is its last state, as JSON. */
+/* Waits until the job has ended; calls back for each incumbent (JSON). `status` is its last state,
+   as JSON. */
 typedef void client_told (void *context, const char *data);
 bool client_follow (client *c, const char *job, client_told *told, void *context, bytes *status,
                     error *err) MUST_CHECK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Jobs of a server: asked for, and followed to their end. */
+/* Jobs of a server: submitted, and followed to their end. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -111,7 +111,7 @@ bool store_list_traces (store *s, const store_page *page, arena *a, trace_row **
 /* An owner's name for a trace; one of theirs may stand for several, and one have several. */
 bool store_name_trace (store *s, const char *id, const char *owner, const char *fingerprint,
                        int64_t at_ms, error *err) MUST_CHECK;
-/* All who asked for an import have its trace, under the name that they gave, or NULL. */
+/* Everyone who uploaded the profile owns its trace, under the name that they gave, or NULL. */
 bool store_give_trace (store *s, const job_row *import, const char *id, const char *fingerprint,
                        error *err) MUST_CHECK;
 bool store_own (store *s, const char *object, const char *owner, error *err) MUST_CHECK;
@@ -170,7 +170,7 @@ bool store_reap (store *s, int64_t most_tries, error *err) MUST_CHECK;
 /* Somebody has looked at an ended job. */
 bool store_saw (store *s, const char *job, error *err) MUST_CHECK;
 /* Jobs that ended, and were last looked at, longer ago go, with the files that nothing names then.
- */
+   */
 bool store_sweep (store *s, int64_t keep_ms, error *err) MUST_CHECK;
 bool store_count (store *s, store_counts *out, error *err) MUST_CHECK;
 bool store_count_kinds (store *s, arena *a, kind_count **out, int *n, error *err) MUST_CHECK;

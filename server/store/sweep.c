@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Results that nobody has asked for in a long time go, and with them the files that nothing names
-   any more.  A trace goes when it has no owner, and no job that is yet to run needs it. */
+/* Results that nobody has used for a long time are deleted, and with them the files that nothing
+   names any more.  A trace goes when it has no owner, and no job that is yet to run needs it. */
 #include <assert.h>
 #include <dirent.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The end of a worker's process: an answer that is verified and kept, a failure, or one more try.
- */
+   */
 #include <assert.h>
 #include <math.h>
 #include <signal.h>
@@ -167,7 +167,7 @@ void work_ended (service *s, work *w, work_end e) {
   char text[400];
   error err = { 0 };
   if (w->stop == STOP_CANCEL || w->stop == STOP_LOST) {
-    if (w->stop == STOP_CANCEL) /* which was counted where it was asked for */
+    if (w->stop == STOP_CANCEL) /* counted with the request */
       service_observe (s, METRIC_solve_duration_seconds, "cancelled", w->worked_ns);
     log_end (s, w, w->stop == STOP_CANCEL ? "cancelled" : "lost");
     clear (s, w);

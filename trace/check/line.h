@@ -7,7 +7,7 @@
 
 typedef struct line line;
 
-/* Told who held a piece of what is being taken; false stops. */
+/* Called with the former holder of each piece that is taken; false stops. */
 typedef bool line_met (void *context, int32_t former);
 
 /* Every first and end that will be taken, in any order; begins empty. There are many more of them

@@ -22,7 +22,7 @@ static const char *const predicted_keys[] = {
   "step_ns",    "compute_ns",      "baseline_ns", "stall_ns",  "settled",
   "peak_bytes", "host_peak_bytes", "d2h_bytes",   "h2d_bytes", NULL
 };
-/* `covers` is what older versions said in words instead of `cover`: nobody reads it. */
+/* `covers` is the sentence that older versions wrote instead of `cover`; it is ignored. */
 static const char *const certificate_keys[] = { "lower_bound_ns", "gap",    "bound_by",
                                                 "cover",          "covers", "found_by",
                                                 "limit_met",      "proof",  NULL };

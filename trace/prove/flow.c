@@ -24,7 +24,7 @@ wide prover_carried (const prover *v, int64_t ns, int64_t rate) {
 
 /* ---- amounts that are open ---- */
 
-/* away: as so much of it; what is made again can be carried besides. */
+/* away: this part of it leaves; what is made again can be carried besides. */
 static void count_pause (prover *v, const pause *q, int class, wide room, int away) {
   int32_t S = v->proof.slots, due = pause_due_slot (v, q);
   wide *open = v->open + (int64_t) class * S;

@@ -121,9 +121,10 @@ static bool claims_hold (const trace *t, const prover *v, int64_t step_ns, prove
       out->claimed_ns <= trace_busiest_ns (t) ? cover_every : membership_cover (&v->proof, v->p);
   out->gap = out->claimed_ns ? (double)step_ns / (double)out->claimed_ns - 1 : INFINITY;
   if (out->lower_bound_ns > step_ns)
-    return error_at (err, ERR_infeasible, "/certificate/proof",
-                     "no plan is said to take less than %lld ns, and this one takes %lld ns",
-                     (long long)out->lower_bound_ns, (long long)step_ns);
+    return error_at (
+        err, ERR_infeasible, "/certificate/proof",
+        "the bound claims that no plan takes less than %lld ns, and this one takes %lld ns",
+        (long long)out->lower_bound_ns, (long long)step_ns);
   if (out->claimed_ns > out->lower_bound_ns)
     return error_at (err, ERR_infeasible, place, "%lld ns is claimed, the proof shows %lld ns",
                      (long long)out->claimed_ns, (long long)out->lower_bound_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Durations vary from day to day.  What a plan's orders, waits and places come to on steps whose
-   ops take a little more or less than the trace says: each op's time times 1 + x, x uniform between
-   -percent and percent of one, drawn again for each day and the same for all steps of a day. */
+/* The step of a plan when ops take a little more or less than the trace says. A day is one draw:
+   each op's time is multiplied by 1 + x, x uniform between -percent and percent, and stays so for
+   all steps of the day. */
 #ifndef FERRY_TRACE_SIMULATE_NOISE_H
 #define FERRY_TRACE_SIMULATE_NOISE_H
 

@@ -7,8 +7,8 @@
 
 #include "trace/simulate/simulate.h"
 
-/* The cause for which a copy waited just before it started. Copies that follow one another without
-   a pause are told by the first of them. */
+/* The reason why a copy did not start earlier. Copies that follow one another without a pause share
+   the reason of the first. */
 typedef enum copy_cause {
   COPY_link, /* the copy before it in its direction, and so on: the link never rests */
   COPY_op,   /* an op: memory that it frees (in), or its last use (out) */
