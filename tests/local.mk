@@ -413,8 +413,9 @@ EXTRA_DIST += \
 check-all:
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(long_under_test) $(TESTS)'
 # What may say something else of another build, such as one with sanitizers: not the rules, which read the
-# sources, and not the scripts that run no code of ours in C, or only that of the planner's own tests.
-same_of_every_build = tests/dev.sh tests/gpu_data.sh tests/installed.sh tests/orders.sh tests/ptx.sh \
+# sources, and not the scripts that run no code of ours in C, or only what other tests run too.
+same_of_every_build = tests/dev.sh tests/gpu_data.sh tests/gpu_where.sh tests/host_refusals.sh tests/installed.sh \
+  tests/orders.sh tests/ptx.sh tests/run_guards.sh \
   tests/ranks.sh tests/real_solve.sh tests/rewriting.sh tests/schemas.sh tests/service_openapi.sh \
   tests/slurm_scripts.sh tests/torch_pip.sh tests/what_if.sh
 check-built:
