@@ -120,6 +120,20 @@ static int64_t granules_apart (const one_list *l, int64_t granule_bytes) {
   return granules;
 }
 
+bool streams_list (const trace *t, int64_t granule_bytes, arena *a, const trace **out,
+                   int64_t *apart_bytes, error *err) {
+  one_list l;
+  *out = t;
+  *apart_bytes = 0;
+  if (!trace_has_streams (t))
+    return true;
+  if (!list_ops (t, a, &l, err))
+    return false;
+  *out = l.made;
+  *apart_bytes = granules_apart (&l, granule_bytes) * granule_bytes;
+  return true;
+}
+
 /* Each stream has a place behind all others, for the workspaces of its ops, one after the other. */
 static bool put_apart (const trace *t, const one_list *l, plan *p, arena *a, error *err) {
   placement *to = &p->placement;
@@ -288,9 +302,9 @@ bool streams_solve (const trace *t, const solve_options *o, const effort *e,
   if (!how.solved && !(how.solved = own = solved_new (err)))
     return false;
   w.o = &how;
-  bool ok = trace_digest (t, digest, err) && (w.digest = arena_string (a, digest, err)) &&
-            list_ops (t, a, &w.list, err) && solve_both (&w, out, err) &&
-            streams_bound (t, &how, a, &b, err);
+  bool ok = check_streams (t, a, err) && trace_digest (t, digest, err) &&
+            (w.digest = arena_string (a, digest, err)) && list_ops (t, a, &w.list, err) &&
+            solve_both (&w, out, err) && streams_bound (t, &how, a, &b, err);
   solved_free (own);
   if (!ok || !certify (&w, &b, out, err))
     return false;

@@ -16,6 +16,21 @@ made() {
       python3 "$here/import_streams.py" hold truth.json trace.json >held || { echo "seed $seed"; return 1; }
   done
 }
+enough() { # a plan is found in all that the step needs, and legal; a refusal asks for more than was given
+  local seed kind budget
+  for seed in 7 11 16 34; do
+    for kind in "" all; do
+      python3 "$here/import_streams.py" make $seed seen.json truth.json $kind && run 0 import -q seen.json --streams all -o packed.json &&
+        run 0 solve -q packed.json --budget 100% --limit 500 -o plan.json && run 0 check packed.json plan.json || { echo "seed $seed"; return 1; }
+      for budget in 80% 95%; do
+        "$ferry" solve -q packed.json --budget $budget --limit 500 -o plan.json >out 2>err || python3 -c '
+import re, sys
+given, *asks = [float (x) * { "K": 1, "M": 1024 }[u] for x, u in re.findall (r"([\d.]+) ([KM])iB", open ("err").readline ())]
+assert asks and min (asks) > given' || { echo "seed $seed $kind, $budget:"; cat err; return 1; }
+      done
+    done
+  done
+}
 recorded() { # all GPU time is in ops, which begin and end when they did; plans of them are legal and proved
   local name="$1"
   shift
@@ -29,6 +44,7 @@ recorded() { # all GPU time is in ops, which begin and end when they did; plans 
 claim "no wait and no use of a step on several streams is lost, and no time" made
 claim "no wait is lost where events of synchronization tell them, on streams and on the host" made all
 claim "from such events follow all waits that were made, and no others" made exact
+claim "a plan is found in all that such a step needs, and a refusal asks for more than was given" enough
 claim "a recorded step of data parallel ranks is taken with its collectives" \
   recorded "$traces/kineto/hta_ddp2_v100_step3.kineto.json.gz" "$traces/kineto/hta_ddp2_v100_step3.kineto.json.gz"
 claim "an execution trace gives tensors to ops of all streams" \

@@ -85,6 +85,12 @@ refused() {
     says replay none.json none.plan.json && grep -q 'a replay takes traces of one stream' said &&
     says export none.json none.plan.json --chrome chrome.json && grep -q 'takes traces of one stream' said
 }
+raced() { # ops of two streams use one tensor in no order: more memory is of no use
+  printf '%s' '{"format": "ferry-trace/1", "tensors": [{"bytes": 1048576}], "ops": [{"ns": 1000, "writes": [0]},' \
+    '{"ns": 1000, "stream": 1, "reads": [0]}]}' >race.json
+  "$ferry" solve race.json -d a100-40 >out 2>said
+  [ $? = 3 ] && grep -q 'no plan of this trace can be legal, by rule race: ops 0 and 1, on streams 0 and 1' said
+}
 
 claim "a rank's step has the collectives and the shards of its kind" counts
 claim "its plans are legal and proved" planned
@@ -92,4 +98,5 @@ claim "eight equal ranks take as long as one where nothing is shared" together
 claim "each stream has a lane" drawn
 claim "curves, the least memory and comparisons are answered" asked
 claim "what cannot be is refused" refused
+claim "a trace with a race is refused, and no budget named" raced
 finish

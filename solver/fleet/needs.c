@@ -3,10 +3,12 @@
    once, without any move, and their number is the answer. */
 #include "solver/fleet/needs.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "solver/place/schedule.h"
+#include "solver/streams.h"
 #include "trace/rewrite/rewrite.h"
 #include "trace/simulate/simulate.h"
 #include "trace/summary.h"
@@ -45,6 +47,7 @@ static bool place_all (const trace *t, const device *d, const char *digest, aren
 bool needs_plan (const trace *t, const device *d, arena *a, plan **out, error *err) {
   int64_t bytes;
   predicted *cost;
+  assert (!trace_has_streams (t));
   if (!place_all (t, d, NULL, a, &bytes, out, err))
     return false;
   (*out)->device = *d;
@@ -59,14 +62,18 @@ bool needs_plan (const trace *t, const device *d, arena *a, plan **out, error *e
 bool needs_of (const trace *t, const device *d, arena *scratch, needs *out, error *err) {
   summary s;
   plan *placed;
+  const trace *list;
+  int64_t apart_bytes;
   arena_mark mark = arena_here (scratch);
-  bool ok =
-      summary_of (t, scratch, &s, err) && place_all (t, d, "", scratch, &out->bytes, &placed, err);
+  bool ok = streams_list (t, d->granule_bytes, scratch, &list, &apart_bytes, err) &&
+            summary_of (list, scratch, &s, err) &&
+            place_all (list, d, "", scratch, &out->bytes, &placed, err);
   arena_back (scratch, mark);
   if (!ok)
     return false;
-  out->tensor_bytes = s.peak_bytes;
   out->granule_bytes = out->bytes - s.peak_bytes;
+  out->tensor_bytes = s.peak_bytes + apart_bytes;
+  out->bytes += apart_bytes;
   return true;
 }
 

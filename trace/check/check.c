@@ -51,6 +51,18 @@ bool check_trace (const trace *t, const plan *p, error *err) {
                     p->trace_digest, digest));
 }
 
+bool check_streams (const trace *t, arena *scratch, error *err) {
+  check_rule broken = CHECK_RULES;
+  error why = { 0 };
+  checker c = { .t = t, .n_ops = t->n_ops, .a = scratch, .err = &why, .broken = &broken };
+  arena_mark mark = arena_here (scratch);
+  bool ok = check_race (&c);
+  arena_back (scratch, mark);
+  if (!ok && broken == RULE_race)
+    return error_set (err, ERR_input, "no plan of this trace can be legal, by %s", why.text);
+  return ok || error_set (err, why.code, "%s", why.text);
+}
+
 /* The rule's name stands before the same words. */
 static bool digest_matches (checker *c) {
   error refused = { 0 };

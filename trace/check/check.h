@@ -16,6 +16,9 @@ typedef enum check_rule {
 /* False: the plan is of another trace (ERR_infeasible), or that could not be found out. */
 bool check_trace (const trace *t, const plan *p, error *err) MUST_CHECK;
 
+/* False, ERR_input: two ops of different streams use one tensor in no order, whatever a plan does. */
+bool check_streams (const trace *t, arena *scratch, error *err) MUST_CHECK;
+
 const char *check_rule_name (check_rule rule); /* "host_held" */
 const char *check_rule_says (check_rule rule); /* one sentence */
 

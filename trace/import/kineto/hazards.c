@@ -2,12 +2,14 @@
 /* Waits as the trace gets them.  Ops of two streams that use one tensor, one of them writing it,
    have an order, also where no synchronization event says so: the host asked whether an event had
    passed, or the reads are only possible ones.  The later op then waits for all that had ended on
-   the other stream. */
+   the other stream.  If the earlier one had not ended, the later one cannot need what it does: it
+   counts as none of those that use the tensor, which stays on the device. */
 #include "trace/import/kineto/kineto.h"
 
 typedef struct touches {
+  import_report *report;
   kineto_iteration *it;
-  const trace *t;
+  trace *t;
   int32_t *known;  /* per op and stream: the last op there that has surely ended when it begins */
   int32_t *writer; /* per tensor: the last op that wrote it, or took its memory */
   int32_t *reader; /* per tensor and stream: the last since then that touches it */
@@ -22,30 +24,60 @@ static void learn (touches *x, int32_t op, int32_t ended) {
   known[stream] = ended > known[stream] ? ended : known[stream];
 }
 
-static void need (touches *x, int32_t first, int32_t second) {
+/* False: the first op had not ended when the second began. */
+static bool order (touches *x, int32_t first, int32_t second) {
   int32_t n = x->it->n_streams;
   if (first == NONE || first == second)
-    return;
+    return true;
   int64_t at = (int64_t)second * n + x->it->runs[first].stream;
-  if (x->known[at] >= first || x->it->waits[at] == x->it->seen[at])
-    return;
+  if (x->known[at] >= first)
+    return true;
+  if (x->it->seen[at] < first)
+    return false;
   x->it->waits[at] = x->it->seen[at];
   learn (x, second, x->it->seen[at]);
   x->it->unexplained += x->raised != second;
   x->raised = second;
+  return true;
 }
 
-static void touch (touches *x, int32_t op, int32_t tensor, bool writes) {
+/* The tensor stays where it is until the op has ended, whichever of the two uses it. */
+static void keep_beside (touches *x, int32_t op, int32_t tensor_index) {
+  tensor *y = &x->t->tensors[tensor_index];
+  y->pinned = true;
+  if (!y->persistent && y->dies_after < op)
+    y->dies_after = op;
+  x->it->beside++;
+}
+
+/* False: it does not, since it ran beside another that does. */
+static bool touch (touches *x, int32_t op, int32_t tensor, bool writes) {
   int32_t n = x->it->n_streams, *readers = &x->reader[(int64_t)tensor * n];
-  need (x, x->writer[tensor], op);
-  if (writes || (x->writer[tensor] == NONE && !x->t->tensors[tensor].persistent)) {
-    for (int32_t s = 0; s < n; s++) {
-      need (x, readers[s], op);
+  bool is_first = x->writer[tensor] == NONE && !x->t->tensors[tensor].persistent;
+  bool ordered = order (x, x->writer[tensor], op);
+  for (int32_t s = 0; s < n && (writes || is_first); s++)
+    ordered &= order (x, readers[s], op);
+  if (!ordered) {
+    keep_beside (x, op, tensor);
+    return false;
+  }
+  if (writes || is_first) {
+    for (int32_t s = 0; s < n; s++)
       readers[s] = NONE;
-    }
     x->writer[tensor] = op;
   }
   readers[x->it->runs[op].stream] = op;
+  return true;
+}
+
+static void touch_all (touches *x, int32_t op, index_list *list, bool writes) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < list->count; i++)
+    if (touch (x, op, list->at[i], writes))
+      list->at[n++] = list->at[i];
+  if (!writes && x->report->reads_inferred) /* these reads are all inferred, or none is */
+    x->report->reads_inferred -= list->count - n;
+  list->count = n;
 }
 
 static void go_through (touches *x) {
@@ -53,7 +85,6 @@ static void go_through (touches *x) {
   for (int32_t s = 0; s < n; s++)
     last[s] = NONE;
   for (int32_t k = 0; k < x->it->n_runs; k++) {
-    const op *o = &x->t->ops[k];
     int32_t stream = x->it->runs[k].stream;
     if (last[stream] != NONE)
       learn (x, k, last[stream]);
@@ -61,17 +92,15 @@ static void go_through (touches *x) {
     for (int32_t s = 0; s < n; s++)
       if (x->it->waits[(int64_t)k * n + s] != NONE)
         learn (x, k, x->it->waits[(int64_t)k * n + s]);
-    for (int32_t i = 0; i < o->reads.count; i++)
-      touch (x, k, o->reads.at[i], false);
-    for (int32_t i = 0; i < o->writes.count; i++)
-      touch (x, k, o->writes.at[i], true);
+    touch_all (x, k, &x->t->ops[k].reads, false);
+    touch_all (x, k, &x->t->ops[k].writes, true);
   }
 }
 
-static bool explain_uses (import_job *job, kineto_iteration *it, const trace *t) {
+static bool explain_uses (import_job *job, kineto_iteration *it, trace *t) {
   int32_t n = it->n_streams;
   int64_t n_known = (int64_t)it->n_runs * n, n_readers = (int64_t)t->n_tensors * n;
-  touches x = { .it = it, .t = t, .raised = NONE };
+  touches x = { .report = job->report, .it = it, .t = t, .raised = NONE };
   x.known = NEW (job->scratch, n_known, int32_t, job->err);
   x.writer = NEW (job->scratch, t->n_tensors, int32_t, job->err);
   x.reader = NEW (job->scratch, n_readers, int32_t, job->err);
@@ -97,13 +126,20 @@ static bool say_rule (import_job *job, const kineto *k, const kineto_iteration *
                           "ops wait for all that had ended, for tensors that these leave unordered",
                           k->n_syncs, it->unexplained, it->n_runs);
   report_check (job, text);
+  if (!text || !it->beside)
+    return text;
+  text = arena_format (job->a, job->err,
+                       "uses: %d by ops that ran beside one that writes the tensor are left out, "
+                       "and these tensors stay",
+                       it->beside);
+  report_check (job, text);
   return text;
 }
 
 bool kineto_put_waits (import_job *job, const kineto *k, kineto_iteration *it, trace *t) {
   if (!it->all || !t)
     return t;
-  if (!it->untold && !explain_uses (job, it, t))
+  if (!explain_uses (job, it, t))
     return false;
   int32_t n = it->after_first[it->n_runs];
   int32_t *after = NEW (job->a, n, int32_t, job->err);

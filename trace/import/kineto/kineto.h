@@ -195,6 +195,7 @@ typedef struct kineto_iteration {
   int32_t *seen, *waits;
   const char *untold;
   int32_t unexplained;          /* ops whose tensors need more waits than the file tells */
+  int32_t beside;               /* uses that no wait can have ordered */
   int32_t *after_first, *after; /* per run those of other streams that it waits for, and an end */
   int64_t overlap_ns;           /* cut from kernels that began before the one before had ended */
   int64_t unlaunched, unowned;
