@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A step as networks have them, drawn at random by `seed`, tensors `size` times as large: a way there and a way back, some ops in place, some that skip;
-# with `layers`, of that many; with `moves`, results are copied and sums begin with a fill.
+# with `layers`, of that many; with `beside`, of ops on the way back that have a tensor each for themselves; with `moves`, results are copied and sums begin with a fill.
 function draw(n) { return int(rand() * n) }
 function tensor(name, kib, kind) { kib_of[n] = kib; tensors = tensors (tensors == "" ? "" : ",\n") sprintf("{\"name\": \"%s\", \"bytes\": %d, \"kind\": \"%s\"}", name, kib * 4096 * (size ? size : 1), kind); return n++ }
 function op(name, reads, writes) { ops = ops (ops == "" ? "" : ",\n") sprintf("{\"name\": \"%s\", \"ns\": %d, \"reads\": [%s], \"writes\": [%s]}", name, 20000 + draw(4) * 60000, reads, writes) }
@@ -33,6 +33,8 @@ BEGIN {
     next_g = tensor("g" i, 32 + 8 * draw(8), "gradient")
     op("b" i, at[i] ", " at[i - 1] ", " g ", " w[i], next_g)
     op("u" i, w[i] ", " g, w[i])
+    if (beside)
+      op("s" i, s = tensor("s" i, 16, "parameter"), s)
     g = next_g
   }
   printf "{\"format\": \"ferry-trace/1\", \"name\": \"made\", \"source\": {\"kind\": \"test\"}, \"tensors\": [%s],\n\"ops\": [%s]}\n", tensors, ops

@@ -85,7 +85,7 @@ bool again_keep (shim *s, step *p, step_again *a, op *o, const CUlaunchConfig *l
   o->trial = NULL;
   if (g != NULL && pairs_ready (s) && o->may_repeat &&
       repeat_keep (s, o, l, f, params, &a->launch, &why)) {
-    if (!p->tried && repeat_is_alone (s)) {
+    if (!p->tried && (!GUARD (still) || repeat_is_alone (s))) {
       o->trial = trial_begin (s, a, o->refs, o->n_refs);
       record_begins (s, o);
     }

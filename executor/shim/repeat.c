@@ -274,7 +274,7 @@ bool repeat_make_room (shim *s, repeat *r) {
            .refs = r->refs,
            .n_refs = r->n_refs,
            .number = --s->repeats };
-  bool good = (r->n_small == 0 || repeat_is_alone (s)) && op_make_room (s, &o);
+  bool good = (r->n_small == 0 || !GUARD (alone) || repeat_is_alone (s)) && op_make_room (s, &o);
   for (int32_t i = 0; i < r->n_refs; i++)
     s->tensors[r->refs[i]].last_op = shim_next_op (s);
   if (good && r->n_small > 0 && GUARD (settled))
@@ -330,7 +330,7 @@ void repeat_done (shim *s, const repeat *r) {
     t->behind_seen = bit;
     t->first = NONE;
   }
-  if (r->n_small > 0 && other_streams (s, r) != 0) {
+  if (r->n_small > 0 && other_streams (s, r) != 0 && GUARD (fence)) {
     s->fence |= bit;
     s->fence_seen = bit;
   }

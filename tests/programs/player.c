@@ -5,6 +5,8 @@
    or the first.  What it prints is the same whatever memory it runs in. */
 #include "tests/programs/player.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,7 @@ typedef struct playing {
   int64_t n_streams, scale, random, n_random;
   int64_t attribute; /* launches have one of that number */
   int64_t stray; /* from that step on it does something else before an op, in every second one */
+  int64_t resets; /* behind that step another thread sets the counter, while the next one runs */
   int64_t turns; /* the kinds of step that take turns, TURN steps each: a later one ends earlier */
 } playing;
 
@@ -57,7 +60,7 @@ static void wrong (const char *what) {
   fprintf (stderr,
            "player: `%s`: usage: player MODULE STEPS TRACE [scale=N] [stride=WORDS] [streams=N] "
            "[KIND=OP]... [habit_step=N] [random=SEED] [impure=N] "
-           "[stray=STEP] [turns=N] [attribute=N]\n",
+           "[stray=STEP] [turns=N] [attribute=N] [resets=STEP] [behind=N]\n",
            what);
   exit (2);
 }
@@ -194,6 +197,7 @@ static void read_arguments (playing *p, int argc, char **argv) {
         !number (argv[i], "streams", &p->n_streams) && !number (argv[i], "random", &p->random) &&
         !number (argv[i], "impure", &p->n_random) && !number (argv[i], "stray", &p->stray) &&
         !number (argv[i], "attribute", &p->attribute) && !number (argv[i], "turns", &p->turns) &&
+        !number (argv[i], "resets", &p->resets) && !number (argv[i], "behind", &player.behind) &&
         !number (argv[i], "habit_step", &habit_step) && !read_impurity (p, argv[i]))
       wrong (argv[i]);
   if (p->scale < 1 || player.stride < 1 || p->n_streams < 1 || p->n_streams > STREAMS_AT_MOST)
@@ -363,6 +367,27 @@ static void play_step (playing *p, int32_t step) {
     wait_for (p, (uint32_t)1 << i, 0);
 }
 
+/* From memory that is not pinned. */
+static void *set_counter (void *context) {
+  playing *p = context;
+  static uint64_t words[EXTRA_WORDS];
+  for (int32_t i = 0; i < EXTRA_WORDS; i++)
+    words[i] = draw ((uint64_t)i);
+  gpu_must (&p->g, p->g.ctx_set_current (p->g.context), "cuCtxSetCurrent");
+  gpu_must (&p->g, p->g.copy_in (p->counter, words, sizeof words), "cuMemcpyHtoD");
+  __atomic_store_n (&player.entered, true, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+static pthread_t begin_reset (playing *p) {
+  pthread_t other;
+  if (pthread_create (&other, NULL, set_counter, p) != 0)
+    exit (5);
+  while (!__atomic_load_n (&player.entered, __ATOMIC_ACQUIRE))
+    sched_yield ();
+  return other;
+}
+
 /* ---- what it says ---- */
 
 static void say_step (int32_t step) {
@@ -413,6 +438,7 @@ int main (int argc, char **argv) {
   player.launches = room ((int64_t)player.n_steps * player.n_ops, sizeof *player.launches);
   gpu_open (&p.g, argc, argv);
   start (&p);
+  pthread_t other = 0;
   CUevent begin = gpu_event (&p.g, 0), end = gpu_event (&p.g, 0);
   for (int32_t i = 0; i < player.n_steps; i++) {
     if (i == player.n_steps / 2)
@@ -421,6 +447,10 @@ int main (int argc, char **argv) {
     if (i == player.n_steps - 1)
       gpu_must (&p.g, p.g.event_record (end, p.streams[0]), "cuEventRecord");
     gpu_must (&p.g, p.g.stream_synchronize (p.streams[0]), "cuStreamSynchronize");
+    if (p.resets > 0 && i == p.resets)
+      other = begin_reset (&p);
+    else if (p.resets > 0 && i == p.resets + 1)
+      pthread_join (other, NULL);
     say_step (i);
   }
   say_tensors (&p);

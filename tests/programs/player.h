@@ -45,6 +45,9 @@ typedef struct player_table {
   uint64_t *seen;     /* of each op of each step: a hash of what its first launch read */
   int32_t *launches;  /* likewise: how many there were */
   int32_t relaunched; /* so many launches were not the first */
+  /* For a driver that is slow with the other thread's copy (tests/run_guards.sh). */
+  int64_t behind; /* copies within the device of the first thread's, meanwhile */
+  bool entered;   /* the other thread is in its copy, or behind it */
 } player_table;
 
 extern __attribute__ ((visibility ("default"))) player_table player; /* the program has it */
