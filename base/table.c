@@ -111,18 +111,6 @@ bool table_list (const table *t, const char *key, size_t row, table_place *place
   return true;
 }
 
-bool table_ints (const table *t, const char *key, int64_t low, int64_t high, int64_t absent,
-                 int64_t *out, error *err) {
-  for (size_t row = 0; row < t->rows; row++) {
-    table_place place;
-    json cell = table_cell (t, key, row, &place);
-    out[row] = absent;
-    if (!json_get_int (&cell, low, high, &out[row], err))
-      return false;
-  }
-  return true;
-}
-
 bool table_error (const table *t, const char *key, size_t row, error *err, const char *format,
                   ...) {
   char text[sizeof err->text];

@@ -32,9 +32,6 @@ json table_cell (const table *t, const char *key, size_t row, table_place *place
 bool table_list (const table *t, const char *key, size_t row, table_place *place, table_slice *out,
                  error *err) MUST_CHECK;
 
-/* Whole numbers of one column into out[row x stride]. */
-bool table_ints (const table *t, const char *key, int64_t low, int64_t high, int64_t absent,
-                 int64_t *out, error *err) MUST_CHECK;
 /* An error at one cell. */
 bool table_error (const table *t, const char *key, size_t row, error *err, const char *format, ...)
     PRINTF_LIKE (5, 6);

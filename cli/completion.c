@@ -207,46 +207,12 @@ static void list (void) {
   }
 }
 
-/* The table itself: who writes a completion of another kind needs no shell's words. */
-static bool list_json (call *c) {
-  json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
-  json_put_key (&w, "commands");
-  json_open_array (&w);
-  for (int i = 0; commands[i]; i++) {
-    const cli_option *o;
-    json_open_object (&w);
-    json_add_text (&w, "name", commands[i]->name);
-    json_add_text (&w, "operands", commands[i]->operands);
-    json_put_key (&w, "options");
-    json_open_array (&w);
-    for (int j = 0; (o = option_at (commands[i], j)); j++) {
-      char letter[2] = { o->letter, 0 };
-      json_open_object (&w);
-      json_add_text (&w, "letter", o->letter ? letter : NULL);
-      json_add_text (&w, "name", o->name);
-      json_add_text (&w, "says", o->says);
-      json_add_text (&w, "value", o->value);
-      json_close_object (&w);
-    }
-    json_close_array (&w);
-    json_add_text (&w, "says", commands[i]->says);
-    json_close_object (&w);
-  }
-  json_close_array (&w);
-  json_close_object (&w);
-  return call_print_json (c, &w);
-}
-
 static int run (call *c) {
   const char *shell = c->n_operands ? c->operands[0] : "bash";
   static const struct {
     const char *name;
     void (*print) (void);
   } shells[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
-  if (c->json)
-    return list_json (c) ? EXIT_YES : call_failed (c);
   if (call_flag (c, "list")) {
     list ();
     return EXIT_YES;
@@ -274,9 +240,8 @@ const cli_command command_completion = {
   .about =
       "Prints what the shell needs to complete commands, options, networks, policies, devices, "
       "help topics and files: `eval \"$(ferry completion bash)\"`. `make install` puts all three "
-      "where the shells look. With --json the commands and their options as data, for any other "
-      "shell.\n",
+      "where the shells look. With --list every command with each of its options, as data for any "
+      "other shell.\n",
   .options = options,
-  .json = true,
   .run = run,
 };

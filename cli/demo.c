@@ -255,5 +255,6 @@ const cli_command command_demo = {
       "GPU and no network.\n",
   .options = options,
   .json = true,
+  .draws = true,
   .run = run,
 };

@@ -288,5 +288,6 @@ const cli_command command_info = {
       "is missing; the exit status is 0 or 1.\n",
   .options = options,
   .json = true,
+  .draws = true,
   .run = run,
 };

@@ -145,20 +145,17 @@ static bool page_to (call *c, const char *folder, const cli_command *command) {
   return ok;
 }
 
-/* A page on standard output: as it is, or the text of a member of an object. */
 static bool print_page (call *c, const cli_command *command) {
   int64_t size = 0;
   char *text = page_text (c, command, &size);
-  return text && (c->json ? call_print_text (c, "roff", text) : call_write (c, NULL, text, size));
+  return text && call_write (c, NULL, text, size);
 }
 
 static int run (call *c) {
   const char *folder = call_text (c, "all");
   const cli_command *command = c->n_operands ? command_named (c->operands[0]) : NULL;
   bool ok = true;
-  if (c->json && folder)
-    ok = error_set (&c->err, ERR_usage, "--json prints one page; leave out --all");
-  else if (folder) {
+  if (folder) {
     ok = page_to (c, folder, NULL);
     for (int i = 0; commands[i] && ok; i++)
       ok = page_to (c, folder, commands[i]);
@@ -183,6 +180,5 @@ const cli_command command_man = {
       "Prints a manual page as roff: `ferry man info | man -l -`. Without a command, the page of "
       "ferry itself.\n",
   .options = options,
-  .json = true,
   .run = run,
 };

@@ -21,7 +21,6 @@ static int run (call *c) {
 static const cli_option options[] = {
   OPTIONS_OF_PICTURES,
   { 0, "timeline", "FILE", "what the page of --html draws, as JSON; docs/pictures.md" },
-  OPTION_STRICT,
   OPTIONS_END,
 };
 
@@ -37,5 +36,6 @@ const cli_command command_plot = {
       "is away on the host. Without a file to write, the picture is drawn in the terminal.\n",
   .options = options,
   .json = true,
+  .draws = true,
   .run = run,
 };

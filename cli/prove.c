@@ -78,7 +78,6 @@ static int run (call *c) {
   return EXIT_YES;
 }
 
-static const cli_option options[] = { OPTION_STRICT, OPTIONS_END };
 
 const cli_command command_prove = {
   .name = "prove",
@@ -92,7 +91,6 @@ const cli_command command_prove = {
       "solver. Which plans the bound holds for is derived from the proof. The exit status is 0 if "
       "all claims hold, and 1 if the plan is not covered, beats the bound, or claims too much: a "
       "larger bound, more plans, a smaller gap, or another step than the machine model gives it.\n",
-  .options = options,
   .json = true,
   .run = run,
 };

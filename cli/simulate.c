@@ -250,7 +250,6 @@ static const cli_option options[] = {
     { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
   { 0, "seed", "N", "seed of the noise; default: 1", RANGE_SEED },
   OPTIONS_OF_PICTURES,
-  OPTION_STRICT,
   OPTIONS_END,
 };
 
@@ -272,5 +271,6 @@ const cli_command command_simulate = {
       "`predicted`.\n",
   .options = options,
   .json = true,
+  .draws = true,
   .run = run,
 };

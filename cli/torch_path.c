@@ -17,13 +17,9 @@ static int run (call *c) {
   if (c->err.code != ERR_none)
     return call_failed (c);
   char *real = realpath (folder, NULL);
-  bool ok = true;
-  if (c->json)
-    ok = call_print_text (c, "path", real ? real : folder);
-  else
-    puts (real ? real : folder);
+  puts (real ? real : folder);
   free (real);
-  return ok ? EXIT_YES : call_failed (c);
+  return EXIT_YES;
 }
 
 const cli_command command_torch_path = {
@@ -34,6 +30,5 @@ const cli_command command_torch_path = {
       "Prints the folder of ferry_torch, the Python package that records a step of a PyTorch "
       "program and follows a plan: `pip install $(ferry torch-path)`. docs/pytorch.md shows "
       "both.\n",
-  .json = true,
   .run = run,
 };

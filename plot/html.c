@@ -120,7 +120,7 @@ static bool has_steps (const figure *f) {
   return false;
 }
 
-static bool put_figure (pen *p, const figure *f, int width, arena *scratch) {
+static bool put_figure (pen *p, const figure *f, arena *scratch) {
   figure_table table;
   arena_mark mark = arena_here (scratch);
   if (!table_of (f, scratch, &table, p->err))
@@ -132,7 +132,7 @@ static bool put_figure (pen *p, const figure *f, int width, arena *scratch) {
   pen_put (p, "</h2>\n<figure tabindex=\"0\" aria-label=\"");
   pen_text (p, f->title);
   pen_put (p, "; the arrow keys go through its numbers\">\n");
-  if (!pen_done (p) || !svg_figure (f, width, p->out, p->err))
+  if (!pen_done (p) || !svg_figure (f, p->out, p->err))
     return false;
   pen_put (p, "</figure>\n<output aria-live=\"polite\"></output>\n");
   put_table (p, &table);
@@ -141,7 +141,7 @@ static bool put_figure (pen *p, const figure *f, int width, arena *scratch) {
   return pen_done (p);
 }
 
-bool html_page (const figure_page *page, int width, arena *scratch, bytes *out, error *err) {
+bool html_page (const figure_page *page, arena *scratch, bytes *out, error *err) {
   pen p = { out, err, false };
   if (page->data)
     return put_app (&p, page);
@@ -163,7 +163,7 @@ bool html_page (const figure_page *page, int width, arena *scratch, bytes *out, 
   pen_put (&p, "</p>\n");
   put_facts (&p, page);
   for (int32_t i = 0; i < page->n_figures; i++)
-    if (!put_figure (&p, &page->figures[i], width, scratch))
+    if (!put_figure (&p, &page->figures[i], scratch))
       return false;
   pen_put (&p,
            "<footer>Point at a picture, or choose one with Tab and use the arrow keys.</footer>\n"

@@ -8,8 +8,6 @@
 #include "base/file.h"
 #include "plot/figure.h"
 
-/* width: of the pictures' own coordinates, 0: as svg; on the page they are as wide as it is. */
-bool html_page (const figure_page *page, int width, arena *scratch, bytes *out,
-                error *err) MUST_CHECK;
+bool html_page (const figure_page *page, arena *scratch, bytes *out, error *err) MUST_CHECK;
 
 #endif

@@ -11,7 +11,8 @@ enum {
   X_AXIS = 480,  /* ticks and title of the x axis */
   LEFT = 700,    /* of the frame, where no name is longer */
   MARGIN = 160,  /* right of the frame */
-  PAGE_TOP = 560 /* title and subtitle */
+  PAGE_TOP = 560, /* title and subtitle */
+  SVG_WIDTH = 9600
 };
 
 const char *const tone_names[FIGURE_TONES] = {
@@ -163,7 +164,7 @@ static void put_entries (legend *l, const figure *f) {
       put_entry (l, tone_names[i], tone_names[i], NULL);
 }
 
-static int32_t frame_left (const figure *f, int32_t width) {
+static int32_t frame_left (const figure *f) {
   if (!f->n_lanes && !figure_has_bars (f))
     return LEFT;
   int32_t widest = 0;
@@ -173,13 +174,13 @@ static int32_t frame_left (const figure *f, int32_t width) {
   for (int32_t i = 0; i < f->x.n_names && !f->n_lanes; i++)
     if (text_width (f->x.names[i]) > widest)
       widest = text_width (f->x.names[i]);
-  int32_t most = width / 3 > LEFT ? width / 3 : LEFT; /* the rest is for the bars */
+  int32_t most = SVG_WIDTH / 3; /* the rest is for the bars */
   widest += f->n_lanes ? 140 : 220;
   return widest < LEFT ? LEFT : widest > most ? most : widest;
 }
 
-static int legend_rows (const figure *f, int32_t width) {
-  legend l = { .left = frame_left (f, width), .right = width - MARGIN, .rows = 1 };
+static int legend_rows (const figure *f) {
+  legend l = { .left = frame_left (f), .right = SVG_WIDTH - MARGIN, .rows = 1 };
   if (!has_legend (f))
     return 0;
   l.x = l.left;
@@ -191,8 +192,8 @@ static int32_t inner_height (const figure *f) {
   return f->n_lanes ? lanes_height (f) : figure_has_bars (f) ? bars_height (f) : series_height (f);
 }
 
-static int32_t whole_height (const figure *f, int32_t width) {
-  return TITLE + LEGEND * legend_rows (f, width) + 200 + inner_height (f) + X_AXIS;
+static int32_t whole_height (const figure *f) {
+  return TITLE + LEGEND * legend_rows (f) + 200 + inner_height (f) + X_AXIS;
 }
 
 int32_t place_x (const canvas *c, int64_t value) {
@@ -249,15 +250,15 @@ void draw_y_axis (canvas *c) {
 
 /* ---- one figure, a page ---- */
 
-static void put_figure (pen *p, const figure *f, int32_t top, int32_t width) {
-  canvas c = { .pen = p, .f = f, .left = frame_left (f, width) };
-  int rows = legend_rows (f, width);
+static void put_figure (pen *p, const figure *f, int32_t top) {
+  canvas c = { .pen = p, .f = f, .left = frame_left (f) };
+  int rows = legend_rows (f);
   canvas_text (&c, 140, top + 180, "title", f->title);
-  legend l = { &c, c.left, width - MARGIN, c.left, top + TITLE + 120, 1 };
+  legend l = { &c, c.left, SVG_WIDTH - MARGIN, c.left, top + TITLE + 120, 1 };
   if (rows)
     put_entries (&l, f);
   c.top = top + TITLE + LEGEND * rows + 200;
-  c.width = width - MARGIN - c.left;
+  c.width = SVG_WIDTH - MARGIN - c.left;
   c.height = inner_height (f);
   if (f->n_lanes)
     draw_lanes (&c);
@@ -267,39 +268,31 @@ static void put_figure (pen *p, const figure *f, int32_t top, int32_t width) {
     draw_series (&c);
 }
 
-static int32_t width_of (int width) {
-  width = width <= 0                ? SVG_WIDTH
-          : width < SVG_LEAST_WIDTH ? SVG_LEAST_WIDTH
-          : width > SVG_MOST_WIDTH  ? SVG_MOST_WIDTH
-                                    : width;
-  return width * 10;
-}
-
-static void open_svg (pen *p, int32_t width, int32_t height, const char *title) {
+static void open_svg (pen *p, int32_t height, const char *title) {
   pen_put (p,
            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %s %s\" width=\"%s\" "
            "height=\"%s\" role=\"img\"><title>",
-           tenths (width).text, tenths (height).text, tenths (width).text, tenths (height).text);
+           tenths (SVG_WIDTH).text, tenths (height).text, tenths (SVG_WIDTH).text,
+           tenths (height).text);
   pen_text (p, title);
   pen_put (p, "</title>\n");
 }
 
-bool svg_figure (const figure *f, int width_px, bytes *out, error *err) {
+bool svg_figure (const figure *f, bytes *out, error *err) {
   pen p = { out, err, false };
-  int32_t width = width_of (width_px);
-  open_svg (&p, width, whole_height (f, width), f->title);
-  put_figure (&p, f, 0, width);
+  open_svg (&p, whole_height (f), f->title);
+  put_figure (&p, f, 0);
   pen_put (&p, "</svg>\n");
   return pen_done (&p);
 }
 
 /* "step 12.3 ms", one after the other; returns the bottom of the last row. */
-static int32_t put_facts (canvas *c, const figure_page *page, int32_t y, int32_t width, bool draw) {
+static int32_t put_facts (canvas *c, const figure_page *page, int32_t y, bool draw) {
   int32_t x = 140;
   for (int32_t i = 0; i < page->n_facts; i++) {
     const figure_fact *fact = &page->facts[i];
     int32_t key = text_width (fact->key), all = key + text_width (fact->text) + 100;
-    if (x > 140 && x + all > width - MARGIN) {
+    if (x > 140 && x + all > SVG_WIDTH - MARGIN) {
       x = 140;
       y += LEGEND;
     }
@@ -316,25 +309,24 @@ static int32_t put_facts (canvas *c, const figure_page *page, int32_t y, int32_t
   return page->n_facts ? y : y - LEGEND;
 }
 
-bool svg_page (const figure_page *page, int width_px, bytes *out, error *err) {
+bool svg_page (const figure_page *page, bytes *out, error *err) {
   pen p = { out, err, false };
   canvas c = { .pen = &p };
-  int32_t width = width_of (width_px);
   int32_t head = page->subtitle && *page->subtitle ? PAGE_TOP : PAGE_TOP - LEGEND;
-  int32_t height = put_facts (&c, page, head + 120, width, false) + 160;
+  int32_t height = put_facts (&c, page, head + 120, false) + 160;
   for (int32_t i = 0; i < page->n_figures; i++)
-    height += whole_height (&page->figures[i], width);
-  open_svg (&p, width, height, page->title);
+    height += whole_height (&page->figures[i]);
+  open_svg (&p, height, page->title);
   pen_put (&p, "<style>\n");
   put_style (&p);
   pen_put (&p, "</style>\n<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n");
   canvas_text (&c, 140, 300, "head", page->title);
   if (page->subtitle && *page->subtitle)
     canvas_text (&c, 140, 500, "small", page->subtitle);
-  int32_t top = put_facts (&c, page, head + 120, width, true) + 160;
+  int32_t top = put_facts (&c, page, head + 120, true) + 160;
   for (int32_t i = 0; i < page->n_figures; i++) {
-    put_figure (&p, &page->figures[i], top, width);
-    top += whole_height (&page->figures[i], width);
+    put_figure (&p, &page->figures[i], top);
+    top += whole_height (&page->figures[i]);
   }
   pen_put (&p, "</svg>\n");
   return pen_done (&p);

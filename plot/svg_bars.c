@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Amounts by name, as bars that lie: names are read without turning one's head, however many. */
+#include "base/order.h"
 #include "plot/svg_inner.h"
 
 enum { BAR = 150, BETWEEN = 90, VALUE = 900 /* room for the number behind the longest bar */ };
@@ -54,8 +55,7 @@ void draw_bars (canvas *c) {
   if (high < 0)
     high = 0;
   c->width -= VALUE;
-  int across = c->width / 700;
-  c->x = scale_of (c->f->y.unit, low, high, across < 3 ? 3 : across > 12 ? 12 : across, true);
+  c->x = scale_of (c->f->y.unit, low, high, min_of (c->width / 700, 12), true);
   open_plot (c, "bars");
   draw_x_axis (c);
   for (int32_t i = 0; i < c->f->x.n_names; i++)

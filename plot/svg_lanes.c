@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A row a lane, a box a span.  Spans too narrow to be told apart are one box, so
    that a step of a hundred thousand ops is still a small file. */
+#include "base/order.h"
 #include "plot/svg_inner.h"
 
 enum { ROW = 340, BOX = 260, NARROW = 12, NEAR = 2, THINNEST = 4 };
@@ -70,8 +71,7 @@ static void draw_lane (canvas *c, const figure_lane *lane, int32_t y) {
 void draw_lanes (canvas *c) {
   int64_t low, high;
   figure_x_range (c->f, &low, &high);
-  int across = c->width / 650;
-  c->x = scale_of (c->f->x.unit, low, high, across < 5 ? 5 : across > 12 ? 12 : across, false);
+  c->x = scale_of (c->f->x.unit, low, high, min_of (c->width / 650, 12), false);
   open_plot (c, "lanes");
   draw_x_axis (c);
   for (int32_t i = 0; i < c->f->n_lanes; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Lines, steps, areas, bands and dots over a number, with their marks. */
+#include "base/order.h"
 #include "plot/svg_inner.h"
 
 enum { FRAME = 2400, FINEST = 5 /* two changes closer than this are drawn as one */ };
@@ -196,8 +197,7 @@ static void draw_mark (canvas *c, const figure_mark *m) {
 void draw_series (canvas *c) {
   int64_t low, high;
   figure_x_range (c->f, &low, &high);
-  int across = c->width / 650;
-  c->x = scale_of (c->f->x.unit, low, high, across < 5 ? 5 : across > 12 ? 12 : across, false);
+  c->x = scale_of (c->f->x.unit, low, high, min_of (c->width / 650, 12), false);
   figure_y_range (c->f, &low, &high);
   c->y = scale_of (c->f->y.unit, low, high, 6, true);
   open_plot (c, "series");

@@ -33,7 +33,7 @@ operands() { run 2 simulate && one_line && says 'usage: ferry simulate' && run 2
 no_file() { run 3 info /nowhere/x.json && one_line && says '/nowhere/x.json: cannot be opened: No such file'; }
 not_json() { echo '{"format": "ferry-trace/1", }' >bad && run 3 info bad && one_line && says 'bad:1: not JSON'; }
 cut_short() { head -c 20 /dev/zero | gzip | head -c 15 >cut.gz && run 3 info cut.gz && one_line && says 'ends early'; }
-word() { run 2 version --color=sometimes && one_line && says 'auto|always|never'; }
+word() { run 2 plot --color=sometimes t p && one_line && says 'auto|always|never'; }
 dashes() { echo x >-x && run 3 info -- -x && says '-x:1: not JSON'; }
 full() { ! "$ferry" help 2>err >/dev/full && grep -q "standard output cannot be written" err; }
 devices_by_year() { # every shipped card has its year, and the newest stand first

@@ -57,7 +57,7 @@ explain t.json p.json
 convert t.json
 rewrite t.json p.json
 export t.json p.json --chrome c.json
-replay t.json p.json --bytes none --iterations 2
+replay t.json p.json --bytes none --steps 2
 curve t.json --points 2 --limit 10
 min-memory t.json --limit 10
 pack t.json t.json --points 3 --limit 10

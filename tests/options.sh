@@ -41,8 +41,8 @@ operands() {
 }
 
 commands() { "$ferry" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'; }
-# name and value of each option that has one; --color is everybody's, so one command shows it
-options() { "$ferry" "$1" --help | sed -nE 's/^  (-., |    )--([a-z-]+) ([^ ]+).*/\2 \3/p' | { [ "$1" = solve ] && cat || grep -v '^color '; }; }
+# name and value of each option that has one; several commands have --color, so one shows it
+options() { "$ferry" "$1" --help | sed -nE 's/^  (-., |    )--([a-z-]+) ([^ ]+).*/\2 \3/p' | { [ "$1" = plot ] && cat || grep -v '^color '; }; }
 
 # try STATUS-OR-any COMMAND OPTION VALUE
 try() {

@@ -10,7 +10,7 @@ scratch
   "$ferry" plot t p --svg p.svg --html p.html --tsv p.tsv &&
   "$ferry" export t p --chrome p.json --steps 3 || { echo "no pictures"; exit 1; }
 
-drawn_again() { "$ferry" plot t p --svg again.svg --html again.html && cmp p.svg again.svg && cmp p.html again.html && "$ferry" export t p -o again.json --steps 3 && cmp p.json again.json; }
+drawn_again() { "$ferry" plot t p --svg again.svg --html again.html && cmp p.svg again.svg && cmp p.html again.html && "$ferry" export t p --chrome again.json --steps 3 && cmp p.json again.json; }
 svg() { python3 -c 'import xml.dom.minidom as m, sys; m.parse (sys.argv[1])' p.svg; }
 
 too_long() {

@@ -164,10 +164,7 @@ profiled() { # a trace that every command can use
     run 0 solve t.json -d "$srcdir/data/devices/titanx-pascal.json" --same-places -q
 }
 some_steps() {
-  "$ferry" profile --driver emulated --steps 3 --skip 1 -o s.json -- "$programs/mlp" "$kernels" 10 >/dev/null 2>err && grep -q 'found 2 times' err || { cat err; return 1; }
-  local status=0
-  "$ferry" profile -q --driver emulated --skip 100 -o none.json -- "$programs/mlp" "$kernels" 10 >/dev/null 2>err || status=$?
-  [ "$status" = 1 ] && [ ! -e none.json ] && grep -q 'is there [0-9]* times, and the first 100 of them are to be skipped; skip fewer' err || { echo "status $status"; cat err; return 1; }
+  "$ferry" profile --driver emulated --steps 3 -o s.json -- "$programs/mlp" "$kernels" 10 >/dev/null 2>err && grep -q 'found 3 times' err || { cat err; return 1; }
 }
 unread() { # who reads the trace has gone: the status says so, and nothing is left behind
   local status=0

@@ -35,7 +35,7 @@ advised() {
   "$ferry" submit -q alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --fingerprint plain --wait --server "unix:$PWD/socket" >submitted &&
     answers submit net.json --server "unix:$PWD/socket" && answers submit alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --server "unix:$PWD/socket" &&
     answers submit alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --wait --server "unix:$PWD/socket" && answers jobs --server "unix:$PWD/socket" &&
-    answers token --owner ada && answers advise plain -s 100% --server "unix:$PWD/socket" && answers advise alex.json -q --host workstation-2x5090 --budget 100%,90% --limit 100 --swap-only && status=0
+    answers advise plain -s 100% --server "unix:$PWD/socket" && answers advise alex.json -q --host workstation-2x5090 --budget 100%,90% --limit 100 --swap-only && status=0
   kill $pid
   wait $pid
   [ $status = 0 ] || cat serve.out submitted
@@ -53,7 +53,7 @@ all() {
     answers max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64 --most 256 && answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --sections off --compare &&
     answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --sections off --leave alex@5s && answers pack alex.json small.json -d v100 -b 1MiB --points 3 --limit 10 --sections off && answers pack alex.json small.json --host workstation-2x5090 -b 300MiB --limit 10 --swap-only && answers whatif net.json -d v100,p100 -b 20MiB,60% --limit 1000 &&
     answers whatif net.json --host hgx-h100 --ranks 1,4 -b 60% --limit 1000 && answers import net.txt && answers convert net.json -o plain.json && answers convert plan.json -f packed -o packed.json && answers rewrite net.json plan.json -o rewritten.json &&
-    answers export net.json plan.json --chrome steps.json && answers export net.json plan.json --walk walk.json && answers man solve && answers completion && answers torch-path && answers doctor && answers doctor net.json plan.json &&
+    answers export net.json plan.json --chrome steps.json && answers export net.json plan.json --walk walk.json && answers doctor && answers doctor net.json plan.json &&
     answers link && answers link --all && answers replay small.json small.plan && answers replay small.json small.plan --host hgx-h100 --ranks 2 && answers replay small.json small.plan --compute real --steps 2 --compare &&
     { ! with_server || advised; }
 }

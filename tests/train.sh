@@ -58,7 +58,7 @@ half() {
     grep -q 'are, bit for bit, those of the unswapped step' out && [ "$(grep -c '^ .* equal$' out)" = 3 ] && grep -qE '^out +[1-9]' out &&
     run 1 replay half.json half.plan.json --compute real --compare --steps 3 --fault lost=9 && grep -q DIFFERENT out
 }
-spin() { run 2 replay t.json p.json --steps 3 && one_line && says '--steps goes with --compute real' &&
+spin() { run 2 replay t.json p.json --data text && one_line && says '--data goes with --compute real' &&
   run 2 replay t.json p.json --compare && says '--compare goes with --compute real'; }
 verified() { real 2 --verify && one_line && says 'do without --verify'; }
 cuda() {

@@ -31,7 +31,7 @@ END
 }
 twice() { "$ferry" export t.json swaps.json --walk again.walk --json >said && cmp swaps.walk again.walk && grep -q '"output": "again.walk"' said; }
 usage() {
-  run 2 export t.json swaps.json && grep -q -e "--walk FILE" err && run 2 export t.json swaps.json --walk a --chrome b && run 2 export t.json swaps.json --walk a -o b && run 0 export t.json swaps.json -o steps && run 0 export t.json swaps.json --chrome same && cmp steps same && run 2 export t.json swaps.json --walk a --steps 2 &&
+  run 2 export t.json swaps.json && grep -q -e "--walk FILE" err && run 2 export t.json swaps.json --walk a --chrome b && run 2 export t.json swaps.json --walk a --steps 2 &&
     run 3 export swaps.json swaps.json --walk a; [ ! -e a ]
 }
 claim "a walk of swaps is followed by its file alone" swaps

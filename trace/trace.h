@@ -169,9 +169,8 @@ bool trace_text (const trace *t, trace_layout layout, bytes *out, error *err) MU
 /* Compressed as the path's ending says. */
 bool trace_store (const trace *t, const char *path, trace_layout layout, error *err) MUST_CHECK;
 
-/* The canonical form, and the name that a plan gives its trace: "sha256:" and 64 digits. */
+/* The name that a plan gives its trace: "sha256:" and 64 digits. */
 enum { TRACE_DIGEST = 7 + 64 + 1 };
-bool trace_canonical (const trace *t, bytes *out, error *err) MUST_CHECK;
 bool trace_digest (const trace *t, char digest[TRACE_DIGEST], error *err) MUST_CHECK;
 
 static inline bool trace_has_streams (const trace *t) {

@@ -22,7 +22,8 @@ const cli_option common_options[] = {
 };
 
 bool common_applies (const cli_command *command, const cli_option *o) {
-  return command->json || strcmp (o->name, "json") != 0;
+  return (command->json || strcmp (o->name, "json") != 0) &&
+         (command->draws || strcmp (o->name, "color") != 0);
 }
 
 /* ---- words ---- */
@@ -214,7 +215,7 @@ static int terminal_columns (void) {
 static bool wants_color (call *c, bool *out) {
   static const char *const words[] = { "auto", "always", "never", NULL };
   int when = 0;
-  if (!call_word (c, "color", words, &when))
+  if (call_has_option (c, "color") && !call_word (c, "color", words, &when))
     return false;
   const char *terminal = getenv ("TERM");
   bool able = isatty (STDOUT_FILENO) && terminal && strcmp (terminal, "dumb") != 0;
@@ -342,13 +343,17 @@ const char *call_text (const call *c, const char *option) {
   return environment_has (name) ? getenv (name) : NULL;
 }
 
+const char *call_own_text (const call *c, const char *option) {
+  return call_has_option (c, option) ? call_text (c, option) : NULL;
+}
+
 bool call_flag (const call *c, const char *option) {
   return call_text (c, option);
 }
 
 const char *call_first (const call *c, const char *const *options, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (call_has_option (c, options[i]) && call_text (c, options[i]))
+    if (call_own_text (c, options[i]))
       return options[i];
   return NULL;
 }

@@ -54,9 +54,10 @@ bool call_given (const call *c, const char *option);
 /* The text given with an option ("" for a flag), else the environment's FERRY_NAME where the option
    has a value, else NULL. */
 const char *call_text (const call *c, const char *option);
+/* The same; NULL where the command has no such option. */
+const char *call_own_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);
-/* The first of n options that call_text has something for; NULL: none. The command may lack some.
- */
+/* The first of n options that call_own_text has something for; NULL: none. */
 const char *call_first (const call *c, const char *const *options, size_t n);
 /* The first operand that is that one's text: a file that is named twice is worked on once. */
 int32_t call_same_operand (const call *c, int32_t operand);

@@ -26,6 +26,7 @@ typedef struct cli_command {
   const char *about;         /* paragraphs, each ending with a newline */
   const cli_option *options; /* ends with a row without name; NULL: none of its own */
   bool json;                 /* it prints results, so it has --json */
+  bool draws;                /* pictures in the terminal, so it has --color */
   int (*run) (call *c);      /* an exit status; a reported error comes before it */
 } cli_command;
 
@@ -59,7 +60,7 @@ typedef struct cli_command {
 #define OPTIONS_END { 0, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Every command has these; --json only those that print results. */
+/* Every command has these; --json and --color only those that print results, and pictures. */
 extern const cli_option common_options[];
 
 /* The table: a row a command, in the order in which help shows them; NULL ends it. */

@@ -16,15 +16,11 @@ static const char *const targets[] = { "output",     "dump",   "tsv",     "svg",
                                        "keep-trace", "times",  "timeline" };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
-static const char *target_of (const call *c, int i) {
-  return call_has_option (c, targets[i]) ? call_text (c, targets[i]) : NULL;
-}
-
 /* Two results in one stream could not be told apart. */
 static bool have_one_stdout (call *c) {
   const char *taken = c->json ? "json" : NULL;
   for (int i = 0; i < TARGETS; i++) {
-    if (!call_is_stdout (target_of (c, i)))
+    if (!call_is_stdout (call_own_text (c, targets[i])))
       continue;
     if (taken)
       return error_set (&c->err, ERR_usage,
@@ -99,7 +95,7 @@ bool call_reads (const call *c, const char *path) {
     if (is_same (path, c->operands[k]))
       return true;
   for (int k = 0; k < OPTIONS; k++) {
-    const char *given = call_has_option (c, options[k]) ? call_text (c, options[k]) : NULL;
+    const char *given = call_own_text (c, options[k]);
     if (given && (k < LISTS ? is_listed (path, given) : is_same (path, given)))
       return true;
   }
@@ -108,12 +104,12 @@ bool call_reads (const call *c, const char *path) {
 
 /* A result must not take the place of something that is read, nor of another result. */
 static bool are_apart (call *c, int i) {
-  const char *path = target_of (c, i);
+  const char *path = call_own_text (c, targets[i]);
   if (call_reads (c, path))
     return error_set (&c->err, ERR_usage, "--%s: %s is what is read; give the result another name",
                       targets[i], path);
   for (int k = 0; k < i; k++)
-    if (target_of (c, k) && is_same (path, target_of (c, k)))
+    if (call_own_text (c, targets[k]) && is_same (path, call_own_text (c, targets[k])))
       return error_set (&c->err, ERR_usage, "--%s and --%s name the same file, %s", targets[k],
                         targets[i], path);
   return true;
@@ -121,14 +117,14 @@ static bool are_apart (call *c, int i) {
 
 /* The folder of --output, where it is one, or may become one. */
 static const char *folder_of (const call *c) {
-  const char *path = target_of (c, 0);
+  const char *path = call_own_text (c, targets[0]);
   struct stat what;
   bool may = path && strstr (call_value (c, targets[0]), "FOLDER");
   return may && (stat (path, &what) != 0 || S_ISDIR (what.st_mode)) ? path : NULL;
 }
 
 static bool can_be_made (call *c, int i) {
-  const char *path = target_of (c, i), *folder = folder_of (c);
+  const char *path = call_own_text (c, targets[i]), *folder = folder_of (c);
   size_t length = folder ? strlen (folder) : 0;
   bool there = folder && access (folder, F_OK) == 0;
   if (folder && i > 0 && !there && strncmp (path, folder, length) == 0 && path[length] == '/')
@@ -149,7 +145,7 @@ static bool have_one_stdin (call *c) {
 }
 
 static bool has_real_folder (call *c) {
-  const char *path = target_of (c, 0);
+  const char *path = call_own_text (c, targets[0]);
   return !call_is_stdout (path) || strcmp (call_value (c, targets[0]), "FOLDER") != 0 ||
          error_set (&c->err, ERR_usage, "--%s: a folder is wanted, not standard output",
                     targets[0]);
@@ -159,7 +155,7 @@ bool call_has_targets (call *c) {
   if (!have_one_stdout (c) || !have_one_stdin (c) || !has_real_folder (c))
     return false;
   for (int i = 0; i < TARGETS; i++)
-    if (target_of (c, i) && !call_is_stdout (target_of (c, i)) &&
+    if (call_own_text (c, targets[i]) && !call_is_stdout (call_own_text (c, targets[i])) &&
         (!are_apart (c, i) || !can_be_made (c, i)))
       return false;
   return true;

@@ -395,7 +395,6 @@ static int run (call *c) {
   return EXIT_YES;
 }
 
-static const cli_option options[] = { OPTION_STRICT, OPTIONS_END };
 
 const cli_command command_explain = {
   .name = "explain",
@@ -410,7 +409,7 @@ const cli_command command_explain = {
       "more GiB, or one more GB/s each way, would take off the bound: at most, by the dual prices "
       "of the certified program, and by the difference to a second certified bound. What the best "
       "plans gain lies near it, and is not promised.\n",
-  .options = options,
   .json = true,
+  .draws = true,
   .run = run,
 };

@@ -8,17 +8,9 @@
 #include "plot/svg.h"
 #include "plot/tsv.h"
 
-/* The file that an option names, if the command has it and it was given. */
-static const char *file_of (call *c, const char *option) {
-  for (const cli_option *o = c->command->options; o && o->name; o++)
-    if (strcmp (o->name, option) == 0)
-      return o->value ? call_text (c, option) : NULL;
-  return NULL;
-}
-
 static bool write_picture (call *c, const char *option, const figure_page *page,
                            bool (*make) (call *c, const figure_page *page, bytes *out)) {
-  const char *path = file_of (c, option);
+  const char *path = call_own_text (c, option);
   bytes text = { 0 };
   bool ok = !path || (make (c, page, &text) && call_write (c, path, text.data, text.size));
   bytes_free (&text);
@@ -26,14 +18,11 @@ static bool write_picture (call *c, const char *option, const figure_page *page,
 }
 
 static bool make_svg (call *c, const figure_page *page, bytes *out) {
-  int64_t width = 0;
-  return call_quantity (c, "width", &width) && svg_page (page, (int)width, out, &c->err);
+  return svg_page (page, out, &c->err);
 }
 
 static bool make_html (call *c, const figure_page *page, bytes *out) {
-  int64_t width = 0;
-  return (!call_has_option (c, "width") || call_quantity (c, "width", &width)) &&
-         html_page (page, (int)width, c->arena, out, &c->err);
+  return html_page (page, c->arena, out, &c->err);
 }
 
 static bool make_tsv (call *c, const figure_page *page, bytes *out) {
@@ -59,7 +48,7 @@ bool tsv_close (call *c, tsv_text *t) {
 }
 
 bool picture_files (call *c, const figure_page *page, bool *any) {
-  *any = file_of (c, "svg") || file_of (c, "html") || file_of (c, "tsv");
+  *any = call_own_text (c, "svg") || call_own_text (c, "html") || call_own_text (c, "tsv");
   return write_picture (c, "svg", page, make_svg) && write_picture (c, "html", page, make_html) &&
          write_picture (c, "tsv", page, make_tsv);
 }

@@ -5,15 +5,11 @@
 
 #include "cli/call/call.h"
 #include "plot/figure.h"
-#include "plot/svg.h"
 
 /* clang-format off */
 #define OPTIONS_OF_DRAWINGS \
   { 0, "svg", "FILE", "the picture as SVG, light and dark" }, \
-  { 0, "html", "FILE", "the picture as one page with hover and tables" }, \
-  { 0, "width", "N", \
-    "pixels of the picture's width, 320 to 4000; default: 960", \
-    { UNITS_COUNT, SVG_LEAST_WIDTH, SVG_MOST_WIDTH } }
+  { 0, "html", "FILE", "the picture as one page with hover and tables" }
 #define OPTIONS_OF_PICTURES \
   { 0, "tsv", "FILE", "the picture's numbers as tab-separated text" }, \
   OPTIONS_OF_DRAWINGS

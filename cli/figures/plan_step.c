@@ -25,16 +25,11 @@ bool plan_step_read (call *c, const char *trace_path, const char *plan_path, pla
   return p && plan_step_of (c, t, p, plan_path, s);
 }
 
-/* The file that an option names, where the command has it. */
-static const char *target (const call *c, const char *option) {
-  return call_has_option (c, option) ? call_text (c, option) : NULL;
-}
-
 bool plan_step_draw (call *c, plan_step *s, bool *any) {
-  const char *to = target (c, "timeline");
+  const char *to = call_own_text (c, "timeline");
   bytes text = { 0 };
   bool ok = true, pictures = false;
-  if (to || target (c, "html"))
+  if (to || call_own_text (c, "html"))
     ok = step_timeline (s, c->arena, &text, &c->err);
   s->page.data = text.data;
   ok = ok && picture_files (c, &s->page, &pictures) &&

@@ -141,12 +141,11 @@ static bool print_json (call *c, const char *path, int64_t n_steps, int64_t size
   return call_print_json (c, &w);
 }
 
-static bool export_chrome (call *c, const char *option) {
-  const char *path = call_text (c, option);
+static bool export_chrome (call *c, const char *path) {
   plan_step s;
   int64_t n_steps = 2;
   bytes text = { 0 };
-  bool ok = call_json_beside (c, option) && call_quantity (c, "steps", &n_steps) &&
+  bool ok = call_json_beside (c, "chrome") && call_quantity (c, "steps", &n_steps) &&
             plan_step_read (c, c->operands[0], c->operands[1], &s) &&
             make_chrome (c, &s, n_steps, &text) && call_write (c, path, text.data, text.size) &&
             (!c->json || print_json (c, path, n_steps, text.size));
@@ -170,32 +169,26 @@ static bool export_walk (call *c, const char *path) {
 
 static int run (call *c) {
   const char *chrome = call_text (c, "chrome"), *walk_path = call_text (c, "walk");
-  const char *output = call_text (c, "output");
-  if (!chrome + !walk_path + !output != 2) {
-    error_set (&c->err, ERR_usage,
-               chrome || walk_path ? "one file is written: give one of --chrome, --walk and -o"
-                                   : "export to what? give -o FILE or --walk FILE");
+  if (!chrome == !walk_path) {
+    error_set (&c->err, ERR_usage, "one file is written: give either --chrome or --walk");
     return call_failed (c);
   }
   if (walk_path && call_text (c, "steps")) {
     error_set (&c->err, ERR_usage, "--steps is for a trace viewer; a walk is one step");
     return call_failed (c);
   }
-  bool ok =
-      walk_path ? export_walk (c, walk_path) : export_chrome (c, chrome ? "chrome" : "output");
+  bool ok = walk_path ? export_walk (c, walk_path) : export_chrome (c, chrome);
   return ok ? EXIT_YES : call_failed (c);
 }
 
 static const cli_option options[] = {
   { 0, "chrome", "FILE", "trace events as JSON, which ui.perfetto.dev and chrome://tracing open" },
-  OPTION_OUTPUT ("the same as --chrome"),
   { 0, "walk", "FILE", "the plan's ops and copies, with their waits and places, as JSON" },
   { 0,
     "steps",
     "N",
     "number of steps in a file for a trace viewer; default: 2",
     { UNITS_COUNT, 1, MOST_STEPS } },
-  OPTION_STRICT,
   OPTIONS_END,
 };
 

@@ -39,7 +39,6 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; default: standard output"),
-  OPTION_STRICT,
   OPTIONS_END,
 };
 

@@ -65,8 +65,6 @@ static bool read_request (call *c, zoo_request *r, device *d) {
 }
 
 static int run (call *c) {
-  static const char *const forms[] = { "plain", "packed", NULL };
-  int form = 0;
   zoo_request r;
   device d;
   bytes out = { 0 };
@@ -74,10 +72,10 @@ static int run (call *c) {
     return list (c);
   if (c->n_operands == 0)
     error_set (&c->err, ERR_usage, "which network? `ferry zoo --list` names them");
-  if (c->err.code || !call_word (c, "form", forms, &form) || !read_request (c, &r, &d))
+  if (c->err.code || !read_request (c, &r, &d))
     return call_failed (c);
   trace *t = zoo_trace (&r, c->arena, &c->err);
-  bool ok = t != NULL && trace_text (t, form == 1 ? TRACE_PACKED : TRACE_PLAIN, &out, &c->err) &&
+  bool ok = t != NULL && trace_text (t, TRACE_PLAIN, &out, &c->err) &&
             call_write (c, call_text (c, "output"), out.data, out.size);
   bytes_free (&out);
   if (!ok)
@@ -103,7 +101,6 @@ static const cli_option options[] = {
   { 0, "fabric", "RATE", "bus bandwidth between the cards of ranks",
     { UNITS_RATE, DEVICE_LEAST_RATE, MOST_BYTES } },
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; default: standard output"),
-  { 'f', "form", "plain|packed", "one object a row, or columns, which load faster" },
   { 'l', "list", NULL, "list the networks" },
   OPTIONS_END,
 };

@@ -54,7 +54,7 @@ static bool refuse_rewriting (call *c, executor which, const trace *t) {
   static const char *const rewriting[] = { "sections", "order", "recompute" };
   size_t count = sizeof rewriting / sizeof *rewriting - may_recompute (which, t);
   for (size_t i = 0; i < count; i++) {
-    const char *said = call_has_option (c, rewriting[i]) ? call_text (c, rewriting[i]) : NULL;
+    const char *said = call_own_text (c, rewriting[i]);
     if (said && strcmp (said, "off") != 0 && strcmp (said, "as-is") != 0)
       return call_text (c, "for")
                  ? error_set (&c->err, ERR_usage, "--for %s: --%s %s cannot be followed there",
@@ -91,7 +91,7 @@ const trace *executor_trace (call *c, const trace *t) {
     return NULL;
   if (which == EXECUTOR_RUN)
     return t;
-  if (call_has_option (c, "proof") && call_flag (c, "proof")) {
+  if (call_own_text (c, "proof")) {
     error_set (&c->err, ERR_usage,
                "--proof would be of all plans of the trace, and the bound of plans for "
                "ferry_torch (--for %s) is of fewer; --for replay has proofs",

@@ -11,7 +11,7 @@
 
 /* Its cards have the link of their device file where the host gives none. */
 static bool complete (call *c, gpu_host *h, device *card) {
-  const char *given = call_has_option (c, "device") ? call_text (c, "device") : NULL;
+  const char *given = call_own_text (c, "device");
   if (!device_named (c, given ? given : h->device, card))
     return false;
   if (h->has_link)
@@ -52,7 +52,7 @@ const char *host_asked (const call *c) {
 }
 
 bool host_is_asked (const call *c) {
-  return host_asked (c) || (call_has_option (c, "ranks") && call_text (c, "ranks"));
+  return host_asked (c) || call_own_text (c, "ranks");
 }
 
 bool host_open (call *c, gpu_host *out, device *card) {

@@ -6,11 +6,9 @@
 
 #include "trace/import/import.h"
 
+/* `ferry run --strict` has words, and means something else. */
 static bool is_strict (const call *c) {
-  for (const cli_option *o = c->command->options; o && o->name; o++)
-    if (strcmp (o->name, "strict") == 0)
-      return call_flag (c, "strict");
-  return false;
+  return call_own_text (c, "strict") && !call_value (c, "strict");
 }
 
 read_options call_read_options (call *c) {

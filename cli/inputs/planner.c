@@ -25,7 +25,7 @@ int64_t planner_now_ns (void) {
 
 /* Bytes, or a share of the budget; it stands before the budget is set. */
 static bool read_reserve (call *c, ask *q) {
-  const char *text = call_has_option (c, "reserve") ? call_text (c, "reserve") : NULL;
+  const char *text = call_own_text (c, "reserve");
   enum { ALL_PPM = 1000000 };
   if (text && !strchr (text, '%')) {
     q->reserve_ppm = -1;
@@ -50,14 +50,14 @@ static bool read_effort (call *c, planner *p) {
   p->ask.options.seed = (uint64_t)seed;
   p->ask.options.noise_percent = (int32_t)noise;
   p->ask.options.keep_proof = call_flag (c, "proof");
-  p->from = call_has_option (c, "from") ? call_text (c, "from") : NULL;
-  p->ask.options.same_places = call_has_option (c, "same-places") && call_flag (c, "same-places");
+  p->from = call_own_text (c, "from");
+  p->ask.options.same_places = call_own_text (c, "same-places");
   return true;
 }
 
 /* For developers: other numbers for the search, or without one of its strategies. */
 static bool read_tuning (call *c, planner *p) {
-  const char *text = call_has_option (c, "tune") ? call_text (c, "tune") : NULL;
+  const char *text = call_own_text (c, "tune");
   error wrong = { 0 };
   if (!text)
     return true;

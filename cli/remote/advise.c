@@ -333,7 +333,6 @@ static const cli_option options[] = {
   OPTION_PLACEMENT,
   OPTION_THREADS,
   OPTION_WIDE,
-  OPTION_STRICT,
   OPTIONS_END,
 };
 

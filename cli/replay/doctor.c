@@ -163,7 +163,6 @@ static int run (call *c) {
   return (!planned || is_room (&q)) && (emulated.works || gpu.works) ? EXIT_YES : EXIT_NO;
 }
 
-static const cli_option options[] = { OPTION_STRICT, OPTIONS_END };
 
 const cli_command command_doctor = {
   .name = "doctor",
@@ -175,7 +174,6 @@ const cli_command command_doctor = {
       "Looks at the host's memory and its limits, at the GPU's driver and at the emulated one. "
       "With a trace and a plan for it, also at whether there is room for what the plan takes on "
       "both sides, before anything is taken; the exit status is then 1 where there is none.\n",
-  .options = options,
   .json = true,
   .run = run,
 };

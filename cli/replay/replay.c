@@ -89,7 +89,7 @@ static bool read_faults (call *c, replay_options *o, int64_t *spoiled_copy) {
 
 /* These say something of what is calculated, and nothing where nothing is. */
 static bool check_compute (call *c, bool real, int64_t spoiled_copy) {
-  static const char *const words[] = { "steps", "data", "compare", "own-kernels", "times" };
+  static const char *const words[] = { "data", "compare", "own-kernels", "times" };
   for (size_t i = 0; i < sizeof words / sizeof words[0] && !real; i++)
     if (call_text (c, words[i]))
       return error_set (&c->err, ERR_usage, "--%s goes with --compute real", words[i]);
@@ -116,7 +116,7 @@ static bool read_options_of (call *c, replay_options *o, bool *real, int64_t *sp
   int bytes = clock == EMU_VIRTUAL && !o->verify && !*real ? EMU_NONE : EMU_ALL;
   int64_t iterations = 0, seed = 0;
   if (!call_word (c, "bytes", all_or_none, &bytes) ||
-      !call_quantity (c, "iterations", &iterations) || !call_quantity (c, "fuzz", &o->fuzz_ns) ||
+      !call_quantity (c, "steps", &iterations) || !call_quantity (c, "fuzz", &o->fuzz_ns) ||
       !call_quantity (c, "seed", &seed))
     return false;
   o->bytes = (emu_bytes)bytes;
@@ -246,19 +246,14 @@ static const cli_option options[] = {
     "none: memory is addresses only, so a plan larger than this machine can be replayed; the "
     "default on the virtual clock" },
   { 'n',
-    "iterations",
+    "steps",
     "N",
     "steps to run; default: on the virtual clock until a step repeats an earlier one, 32 at "
-    "most, and else 10, or 4 with --verify",
+    "most, and else 10, or 4 with --verify, or 20 with --compute real",
     { UNITS_COUNT, 1, REPLAY_MOST_STEPS } },
   { 0, "compute", "spin|real",
     "what an op does: take its time (the default), or calculate what the trace says it is, so that "
     "the steps train (traces of `ferry zoo`; bf16 by a GPU's kernels)" },
-  { 0,
-    "steps",
-    "N",
-    "steps to train with --compute real; 20",
-    { UNITS_COUNT, 1, REPLAY_MOST_STEPS } },
   { 0, "data", "FILE",
     "with --compute real: a text for a language model to learn; default: a made one" },
   { 0, "compare", NULL,
@@ -283,7 +278,6 @@ static const cli_option options[] = {
     "the "
     "N-th recomputed copy that draws random numbers draws others (emulated)" },
   { 0, "chrome", "FILE", "write what happened as a Chrome trace" },
-  OPTION_STRICT,
   OPTIONS_END,
 };
 

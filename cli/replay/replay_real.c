@@ -137,11 +137,9 @@ static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
 }
 
 static bool read_training (call *c, train_options *o, bytes *text) {
-  int64_t steps = o->replay.iterations > 0 ? o->replay.iterations : TRAIN_STEPS;
   const char *path = call_text (c, "data");
-  if (!call_quantity (c, "steps", &steps))
-    return false;
-  o->replay.iterations = (int32_t)steps;
+  if (o->replay.iterations == 0)
+    o->replay.iterations = TRAIN_STEPS;
   o->compare = call_flag (c, "compare");
   if (!c->json)
     o->on_step = print_step;

@@ -6,7 +6,7 @@
 #include "cli/call/call.h"
 #include "executor/replay/replay.h"
 
-/* Reads --steps, --data, --times and --compare beside `o`, runs, prints; an exit status. */
+/* Reads --data, --times and --compare beside `o`, runs, prints; an exit status. */
 int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *t, const plan *p);
 
 /* The part that replay prints of every kind of run. */

@@ -24,17 +24,16 @@ static bool write_trace (call *c, const program_run *r, const char *output) {
   char path[SHIM_PATH + 64];
   steps s;
   steps_map map;
-  int64_t most = 0, skip = 0;
+  int64_t most = 0;
   steps_options o = { .name = c->operands[0],
                       .detail = r->block->by_cupti ? "CUPTI activity records"
                                                    : "event pairs around each op" };
-  if (!call_quantity (c, "steps", &most) || !call_quantity (c, "skip", &skip) ||
+  if (!call_quantity (c, "steps", &most) ||
       !steps_read (program_file (r, path, sizeof path, SHIM_RECORD, -1), c->arena, &s, &c->err))
     return false;
   const char *slash = strrchr (o.name, '/');
   o.name = slash ? slash + 1 : o.name;
   o.most = most;
-  o.skip = skip;
   trace *t = steps_trace (&s, &o, c->arena, &map, &c->err);
   bool good = t && trace_store (t, output, TRACE_PLAIN, &c->err);
   steps_close (&s);
@@ -130,11 +129,6 @@ static const cli_option options[] = {
     "N",
     "the last N steps are read; default: all that are alike",
     { UNITS_COUNT, 1, INT32_MAX } },
-  { 0,
-    "skip",
-    "N",
-    "the first N steps of those that are alike are not read; default: 0",
-    { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "cupti", "FILE|none",
     "the library whose records give the times; none: pairs of events do; default: the "
     "toolkit's where it is, and none with --driver emulated" },

@@ -105,7 +105,7 @@ bool run_html (call *c, const program_run *r, const char *output) {
               add_fact (c, &page, facts, "step, predicted", seen->predicted_ns / timed) &&
               add_fact (c, &page, facts, "all ops alone", r->block->step_ops_ns) &&
               add_plan (c, r, figures, facts, &page) &&
-              html_page (&page, 0, c->arena, &text, &c->err) &&
+              html_page (&page, c->arena, &text, &c->err) &&
               call_write (c, output, text.data, text.size);
   bytes_free (&text);
   return good;

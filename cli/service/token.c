@@ -16,10 +16,7 @@ static int run (call *c) {
   }
   if (!token_make (owner, role ? role : "submit", text, line, &c->err))
     return call_failed (c);
-  if (c->json && !call_print_text (c, "line", line))
-    return call_failed (c);
-  if (!c->json)
-    printf ("%s\n", line);
+  printf ("%s\n", line);
   fprintf (stderr, "%s\n", text);
   return EXIT_YES;
 }
@@ -50,6 +47,5 @@ const cli_command command_token = {
       "digest, and on standard error the token itself: `(umask 077; ferry token --owner ada "
       ">>tokens)`. Clients take it from FERRY_TOKEN.\n",
   .options = options,
-  .json = true,
   .run = run,
 };

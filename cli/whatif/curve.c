@@ -233,7 +233,6 @@ static const cli_option options[] = {
   OPTION_TSV,
   OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,
-  OPTION_STRICT,
   OPTIONS_END,
 };
 

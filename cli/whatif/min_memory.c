@@ -88,7 +88,6 @@ static const cli_option options[] = {
   OPTION_PLACEMENT,
   OPTION_THREADS,
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
-  OPTION_STRICT,
   OPTIONS_END,
 };
 

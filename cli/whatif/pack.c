@@ -437,7 +437,6 @@ static const cli_option options[] = {
   { 'o', "output", "FOLDER", "folder for the plans, as JOB.json" },
   OPTION_WIDE,
   OPTIONS_OF_PICTURES,
-  OPTION_STRICT,
   OPTIONS_END,
 };
 /* clang-format on */

@@ -16,7 +16,6 @@ struct interpreter {
   ops *ops;
   ops_binding *bindings;
   void **data; /* per tensor of the rewritten trace */
-  int64_t bytes;
 };
 
 /* ---- making ---- */
@@ -26,7 +25,6 @@ static bool make_buffer (interpreter *p, int32_t tensor, error *err) {
   if (p->data[tensor] != NULL)
     return true;
   p->data[tensor] = aligned_alloc (64, (size_t)((bytes + 63) / 64 * 64));
-  p->bytes += bytes;
   if (p->data[tensor] == NULL)
     return error_set (err, ERR_memory, "no memory for %lld bytes of tensor %d (%.80s)",
                       (long long)bytes, tensor, p->r->trace->tensors[tensor].name);
@@ -121,8 +119,4 @@ void interpret_digest (const interpreter *p, char digest[SHA256_TEXT]) {
       sha256_add (&s, p->data[i], (size_t)t->bytes);
   }
   sha256_text (&s, digest);
-}
-
-int64_t interpret_bytes (const interpreter *p) {
-  return p->bytes;
 }

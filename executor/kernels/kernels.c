@@ -16,10 +16,6 @@ static uint64_t word_of (uint64_t seed, int64_t word) {
 
 /* One multiplication a word, so that checking a gigabyte takes about a second. The version is in
    the high half, so that a stale copy differs in every word. */
-uint64_t kernels_word (uint32_t tensor, int64_t version, int64_t word) {
-  return word_of (seed_of (tensor, version), word);
-}
-
 int64_t kernels_fill (void *at, int64_t bytes, int64_t offset, uint32_t tensor, int64_t version) {
   assert (bytes >= 0 && offset % 8 == 0);
   char *to = at;

@@ -29,8 +29,6 @@ typedef struct mismatch {
   int64_t op, step, tensor, offset; /* set where count is not 0 */
 } mismatch;
 
-/* The pattern: word i of a version of a tensor. */
-uint64_t kernels_word (uint32_t tensor, int64_t version, int64_t word);
 /* Writes or checks a stretch on the host; returns how many words differ. */
 int64_t kernels_fill (void *at, int64_t bytes, int64_t offset, uint32_t tensor, int64_t version);
 int64_t kernels_check (const void *at, int64_t bytes, int64_t offset, uint32_t tensor,

@@ -46,7 +46,6 @@ void asking_take (shim *s) {
   for (int32_t i = 0; i < p->n_pairs; i++)
     s->block->seen.crossing_bytes += p->tensors[p->pairs[i].carried_in].bytes;
   f->strict_left = s->block->config.strict_steps;
-  s->block->seen.period_ops = p->n_beats;
 }
 
 /* The program's parent may be a shell, and whoever adopts the program any process. */

@@ -26,11 +26,10 @@ typedef struct shim_config {
   shim_remake remake;
   int64_t budget_bytes; /* of the device; 0: all that it has */
   int64_t host_bytes;   /* pinned at most */
-  int64_t paranoid;     /* every so many planned steps a strict one; 0: never */
+  int64_t paranoid;     /* every N-th planned step is strict; 0: none */
   int64_t strict_steps; /* planned steps before the first aliased one */
-  int64_t time_every;   /* of planned steps the ops of one in so many are timed; 0: of none */
-  int64_t skip_ops;     /* of a profile: these are not written */
-  int64_t efforts;      /* so many better plans of a step are asked for, each with more effort */
+  int64_t time_every;   /* the ops of every N-th planned step are timed; 0: of none */
+  int64_t efforts;      /* the number of better plans asked for, each with more effort */
   bool wait;            /* at the boundary, until the plan is made */
   bool shows_last;      /* the times of the last planned step are written */
   bool learns;          /* digests tell which tensors an op writes */
@@ -78,9 +77,8 @@ typedef struct shim_seen {
   int64_t map_calls, planned_map_calls; /* the second: in planned steps but for the first */
   int64_t planned_steps, strict_steps, entries, leaves, plans;
   int64_t served_plans;              /* made by a server */
-  int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
+  int64_t planned_ns, planned_timed; /* the sum over `planned_timed` planned steps */
   int64_t predicted_ns;              /* the prediction of the same */
-  int64_t period_ops;
   int64_t crossing_bytes; /* of the plan that came last: each step frees them of the one before */
   int64_t floor_bytes;    /* the most that one op needed at once */
   int64_t resizes, room_waits;     /* of a program that shares a card */

@@ -33,7 +33,6 @@ struct follow {
   int64_t in_a_row; /* planned steps since it was entered, or since strict mode ended */
   int64_t strict_left;
   int64_t maps_before;
-  int64_t last_told;   /* the beat at which a step was told last */
   bool look;           /* a plan was left: perhaps its step is a part of a longer one */
   int32_t told;        /* steps, since there was another room */
   int64_t asked_room;  /* the room when one was told last */

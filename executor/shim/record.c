@@ -29,7 +29,6 @@ struct record {
   times *times;         /* of each beat that is kept */
   uint8_t *facts;       /* of each tensor of a beat that is kept: a shim_fact */
   int64_t next_timed;   /* of a profile: the first beat whose time is not written */
-  int64_t before_start; /* the beat of the op begins here */
   int64_t *words;       /* not yet written */
   int64_t n_words;
   int file;

@@ -195,7 +195,7 @@ static int64_t median (const maker *m, int64_t beat, bool gap, int64_t *scratch)
   return n > 0 ? scratch[n / 2] : 0;
 }
 
-static bool count_steps (maker *m, error *err) {
+static void count_steps (maker *m) {
   const beats *b = &m->steps->beats;
   int64_t period = m->map->end - m->map->first, most = m->options->most;
   for (int64_t back = 1; m->map->first - back * period >= 0; back++) {
@@ -207,14 +207,6 @@ static bool count_steps (maker *m, error *err) {
     m->map->alike++;
   }
   m->map->found = most > 0 && most < m->map->alike ? (int32_t)most : m->map->alike;
-  int64_t left = m->map->found - m->options->skip;
-  if (left < 1)
-    return error_set (err, ERR_infeasible,
-                      "the step is there %d times, and the first %lld of them are to be skipped; "
-                      "skip fewer",
-                      m->map->found, (long long)m->options->skip);
-  m->map->found = (int32_t)left;
-  return true;
 }
 
 /* Results in the way of a step's begin, though nobody looks at them. */
@@ -409,7 +401,9 @@ trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map 
   build_source (m.build, "profile", o->detail);
   build_confidence (m.build, CONFIDENCE_TOUCHED, NULL);
   map->found = map->alike = 1;
-  if ((!s->cut && !count_steps (&m, err)) || !add_tensors (&m, err) || !add_ops (&m, err))
+  if (!s->cut)
+    count_steps (&m);
+  if (!add_tensors (&m, err) || !add_ops (&m, err))
     return NULL;
   if (is_learned (&m) && !say_learned (&m, err))
     return NULL;

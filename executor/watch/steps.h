@@ -57,7 +57,6 @@ void steps_close (steps *s);
 typedef struct steps_options {
   const char *name, *detail;
   int64_t most;        /* steps that are read for their times; 0: all there are */
-  int64_t skip;        /* the first of them, which are not */
   int64_t round_bytes; /* tensors are told as so large or a multiple; 0: as they are */
   /* Those of the step before that this one uses stay on the device, and so do those that replace
      them, where all of these take no more. */

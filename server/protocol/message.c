@@ -35,16 +35,6 @@ const char *status_text (int status) {
   return "other";
 }
 
-int problem_status (problem kind) {
-  assert (kind < PROBLEMS);
-  return problems[kind].status;
-}
-
-const char *problem_name (problem kind) {
-  assert (kind < PROBLEMS);
-  return problems[kind].name;
-}
-
 const char *request_header (const request *q, const char *name) {
   assert (q && name);
   for (int i = 0; i < q->n_headers; i++)

@@ -98,8 +98,6 @@ typedef enum problem {
 
 /* The digits of a status that replies have: a text that stays. */
 const char *status_text (int status);
-int problem_status (problem kind);
-const char *problem_name (problem kind);
 /* The reply becomes application/problem+json (RFC 9457). */
 void reply_problem (reply *p, const request *q, problem kind, const char *format, ...)
     PRINTF_LIKE (4, 5);

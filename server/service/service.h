@@ -32,7 +32,7 @@ typedef struct service_options {
   int64_t most_queued, most_tries, disk_bytes, most_connections;
   int64_t keep_s;             /* results that nobody looks at; 0: for ever */
   int64_t card_reserve_bytes; /* of a process, where the device of a curve does not say */
-  int64_t worker_bytes, job_s, drain_s;
+  int64_t worker_bytes, job_s;
   FILE *log; /* JSON lines */
 } service_options;
 

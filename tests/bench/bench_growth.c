@@ -124,7 +124,7 @@ static bool draw (const picture *p, const char *path, error *err) {
                        .n_figures = 2 };
   bytes text = { 0 };
   bool ok =
-      svg_page (&page, 0, &text, err) && file_write (path, text.data, text.size, FILE_PLAIN, err);
+      svg_page (&page, &text, err) && file_write (path, text.data, text.size, FILE_PLAIN, err);
   bytes_free (&text);
   return ok;
 }

@@ -228,10 +228,6 @@ static bool canonical (const trace *t, sha256 *digest, bytes *out, error *err) {
   return json_finish (&w, out, err);
 }
 
-bool trace_canonical (const trace *t, bytes *out, error *err) {
-  return canonical (t, NULL, out, err);
-}
-
 bool trace_digest (const trace *t, char digest[TRACE_DIGEST], error *err) {
   assert (t && digest);
   bytes last;

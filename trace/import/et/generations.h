@@ -33,7 +33,6 @@ typedef struct generation {
   int64_t first_axis,
       last_axis; /* of the defining node (or the first sight), of the last mention */
   int32_t first_node, last_node;
-  int32_t last_mention;     /* in the order of the walk; used while splitting */
   bool defined;             /* else it was there before */
   bool kept;                /* made by the optimizer to stay: filled or copied, then used again */
   uint8_t touched, written; /* phases */
