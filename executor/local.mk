@@ -154,6 +154,7 @@ EXTRA_DIST += \
   executor/torch/ferry_torch/record.py \
   executor/torch/ferry_torch/recorder.py \
   executor/torch/ferry_torch/report.py \
+  executor/torch/ferry_torch/saved.py \
   executor/torch/ferry_torch/scratch.py \
   executor/torch/ferry_torch/slots.py \
   executor/torch/ferry_torch/spill.py \

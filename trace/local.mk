@@ -82,6 +82,8 @@ libcore_a_SOURCES += \
   trace/import/kineto/beside.c \
   trace/import/kineto/choose.c \
   trace/import/kineto/collectives.c \
+  trace/import/kineto/event.c \
+  trace/import/kineto/event.h \
   trace/import/kineto/hazards.c \
   trace/import/kineto/kineto.c \
   trace/import/kineto/kineto.h \
@@ -140,6 +142,8 @@ libcore_a_SOURCES += \
   trace/roofline.h \
   trace/scale.c \
   trace/scale.h \
+  trace/simulate/lanes.c \
+  trace/simulate/lanes.h \
   trace/simulate/loop.h \
   trace/simulate/lost.c \
   trace/simulate/lost.h \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The event loop of the machine model: jobs, their queues, two engines a card.  Steps count
-   from 0; what of step -1 an item waits for has happened. Used by simulate.c only. */
+   from 0; what of step -1 an item waits for has happened. Used in this folder only. */
 #ifndef FERRY_TRACE_SIMULATE_RUN_H
 #define FERRY_TRACE_SIMULATE_RUN_H
 

@@ -4,21 +4,7 @@
 
 #include "trace/import/common/accelerator.h"
 #include "trace/import/common/calls.h"
-#include "trace/import/kineto/kineto.h"
-
-/* One event, as far as any class needs it; members come in any order. */
-typedef struct event {
-  slice phase, category, name, process, thread;
-  int64_t start_ns, ns, at;
-  bool has_start, has_ns;
-  /* args */
-  int64_t external_id, record_id, sequence, forward_thread, correlation, stream, device, bytes;
-  int64_t waited_stream, waited_record;
-  int64_t device_type, device_id, address, total, reserved;
-  bool has_address;
-  kineto_call call;
-  kineto_shapes *shapes; /* of the reader: too large to clear for each event */
-} event;
+#include "trace/import/kineto/event.h"
 
 typedef struct reader {
   import_job *job;
@@ -28,166 +14,6 @@ typedef struct reader {
   int64_t sync_room;
   kineto_shapes shapes; /* of the event being read */
 } reader;
-
-/* A field whose value may be anything (a null, a text) and is only wanted when it is a number. */
-static bool number_if_any (stream *s, int64_t *out) {
-  stream_kind kind = stream_peek (s);
-  if (kind == STREAM_OBJECT || kind == STREAM_ARRAY)
-    return stream_skip (s);
-  slice text;
-  int64_t value;
-  if (!stream_scalar (s, &text))
-    return false;
-  if (slice_decimal (text, 0, &value))
-    *out = value;
-  return true;
-}
-
-static bool text_if_any (stream *s, slice *out) {
-  stream_kind kind = stream_peek (s);
-  return kind == STREAM_OBJECT || kind == STREAM_ARRAY ? stream_skip (s) : stream_scalar (s, out);
-}
-
-/* The place of a collective's argument of that name; NULL: it is none. */
-static slice *call_text (kineto_call *c, slice key) {
-  return slice_is (key, "Collective name")       ? &c->name
-         : slice_is (key, "dtype")               ? &c->type
-         : slice_is (key, "Process Group Name")  ? &c->group
-         : slice_is (key, "Process Group Ranks") ? &c->ranks
-                                                 : NULL;
-}
-
-static bool read_args (stream *s, event *e) {
-  static const struct {
-    const char *key;
-    size_t field;
-    int64_t size;
-  } fields[] = {
-    { "External id", offsetof (event, external_id), sizeof "External id" - 1 },
-    { "external id", offsetof (event, external_id), sizeof "external id" - 1 },
-    { "Record function id", offsetof (event, record_id), sizeof "Record function id" - 1 },
-    { "Sequence number", offsetof (event, sequence), sizeof "Sequence number" - 1 },
-    { "Fwd thread id", offsetof (event, forward_thread), sizeof "Fwd thread id" - 1 },
-    { "correlation", offsetof (event, correlation), sizeof "correlation" - 1 },
-    { "stream", offsetof (event, stream), sizeof "stream" - 1 },
-    { "device", offsetof (event, device), sizeof "device" - 1 },
-    { "bytes", offsetof (event, bytes), sizeof "bytes" - 1 },
-    { "Bytes", offsetof (event, bytes), sizeof "Bytes" - 1 },
-    { "Device Type", offsetof (event, device_type), sizeof "Device Type" - 1 },
-    { "Device Id", offsetof (event, device_id), sizeof "Device Id" - 1 },
-    { "Total Allocated", offsetof (event, total), sizeof "Total Allocated" - 1 },
-    { "Total Reserved", offsetof (event, reserved), sizeof "Total Reserved" - 1 },
-    { "In msg nelems", offsetof (event, call.in), sizeof "In msg nelems" - 1 },
-    { "Out msg nelems", offsetof (event, call.out), sizeof "Out msg nelems" - 1 },
-    { "wait_on_stream", offsetof (event, waited_stream), sizeof "wait_on_stream" - 1 },
-    { "wait_on_cuda_event_record_corr_id", offsetof (event, waited_record),
-      sizeof "wait_on_cuda_event_record_corr_id" - 1 },
-  };
-  enum { FIELDS = sizeof fields / sizeof fields[0] };
-  if (stream_peek (s) != STREAM_OBJECT)
-    return stream_skip (s);
-  if (!stream_object (s))
-    return false;
-  slice key;
-  while (stream_member (s, &key)) {
-    if (slice_is (key, "Addr")) {
-      e->has_address = true;
-      if (!number_if_any (s, &e->address))
-        return false;
-      continue;
-    }
-    if (slice_is (key, "Input Dims") || slice_is (key, "Input type")) {
-      if (!(slice_is (key, "Input Dims") ? kineto_read_dims (s, e->shapes)
-                                         : kineto_read_types (s, e->shapes)))
-        return false;
-      continue;
-    }
-    slice *text = call_text (&e->call, key);
-    if (text) {
-      if (!text_if_any (s, text))
-        return false;
-      continue;
-    }
-    int i = 0;
-    while (i < FIELDS &&
-           (key.size != fields[i].size || memcmp (key.at, fields[i].key, (size_t)key.size) != 0))
-      i++;
-    if (!(i < FIELDS ? number_if_any (s, (int64_t *)((char *)e + fields[i].field))
-                     : stream_skip (s)))
-      return false;
-  }
-  return !s->failed;
-}
-
-static bool has_point (slice text) {
-  return memchr (text.at, '.', (size_t)text.size) != NULL;
-}
-
-static bool read_time (reader *r, int64_t *ns) {
-  stream ahead = r->s;
-  error ignored = { 0 };
-  ahead.err = &ignored;
-  slice text;
-  if (stream_scalar (&ahead, &text) && has_point (text))
-    r->k->fractions = true;
-  return stream_us (&r->s, ns);
-}
-
-static bool read_event (reader *r, event *e) {
-  stream *s = &r->s;
-  static const slice none = { "", 0, false };
-  r->shapes.n_elements = r->shapes.n_types = 0;
-  r->shapes.given = r->shapes.more = false;
-  *e = (event){ .shapes = &r->shapes,
-                .phase = none,
-                .category = none,
-                .name = none,
-                .process = none,
-                .thread = none,
-                .call = { none, none, none, none, 0, 0 },
-                .at = s->at,
-                .external_id = -1,
-                .record_id = -1,
-                .sequence = -1,
-                .correlation = -1,
-                .stream = -1,
-                .waited_stream = -1,
-                .waited_record = -1,
-                .device = -1,
-                .device_type = -1,
-                .device_id = -1,
-                .total = -1,
-                .reserved = -1 };
-  if (!stream_object (s))
-    return false;
-  slice key;
-  while (stream_member (s, &key)) {
-    bool ok;
-    if (slice_is (key, "ph"))
-      ok = text_if_any (s, &e->phase);
-    else if (slice_is (key, "cat"))
-      ok = text_if_any (s, &e->category);
-    else if (slice_is (key, "name"))
-      ok = text_if_any (s, &e->name);
-    else if (slice_is (key, "pid"))
-      ok = text_if_any (s, &e->process);
-    else if (slice_is (key, "tid"))
-      ok = text_if_any (s, &e->thread);
-    else if (slice_is (key, "ts")) {
-      ok = read_time (r, &e->start_ns);
-      e->has_start = true;
-    } else if (slice_is (key, "dur")) {
-      ok = read_time (r, &e->ns);
-      e->has_ns = true;
-    } else if (slice_is (key, "args"))
-      ok = read_args (s, e);
-    else
-      ok = stream_skip (s);
-    if (!ok)
-      return false;
-  }
-  return !s->failed;
-}
 
 /* ---- which class ---- */
 
@@ -448,7 +274,7 @@ static bool read_events (reader *r) {
   if (!stream_array (&r->s))
     return false;
   while (stream_element (&r->s))
-    if (!read_event (r, &e) || !file_event (r, &e))
+    if (!event_read (&r->s, &r->shapes, &r->k->fractions, &e) || !file_event (r, &e))
       return false;
   return !r->s.failed;
 }
