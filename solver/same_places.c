@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "solver/attempt/attempt.h"
 #include "solver/search/search.h"
+#include "solver/sections/sections.h"
 #include "trace/rewrite/rewrite.h"
 
 enum { TRIES = TUNE_same_places_ppm_last - TUNE_same_places_ppm + 1 };
@@ -13,6 +14,7 @@ typedef struct trying {
   arena *arena;
   solution best;
   int winner; /* -1: none yet */
+  int64_t least_bytes; /* that some op needs by itself: no plan counts on less */
   int64_t ticks, limit_ticks, candidates;
   bool stopped;
   error open; /* that no plan was found, and none ruled out */
@@ -21,6 +23,19 @@ typedef struct trying {
 static bool is_enough (const trying *w, const solution *s) {
   return s->plan->predicted.step_ns <=
          solve_enough_of (&w->q.effort, s->plan->certificate.lower_bound_ns);
+}
+
+/* The shares lie between the budget and the last one, or what some op needs where that is more. */
+static int64_t counted_bytes (const trying *w, int i) {
+  const solve_options *o = w->q.options;
+  const tuning *t = o->tuning;
+  int64_t last_ppm = tuned (t, TUNE_same_places_ppm_last);
+  int64_t ppm = tuned (t, TUNE_same_places_ppm + (tuning_id)i);
+  int64_t last = units_scale (o->budget_bytes, last_ppm, 1000000);
+  if (w->least_bytes <= last || w->least_bytes > o->budget_bytes || last_ppm >= 1000000)
+    return units_scale (o->budget_bytes, ppm, 1000000);
+  return o->budget_bytes -
+         units_scale (o->budget_bytes - w->least_bytes, 1000000 - ppm, 1000000 - last_ppm);
 }
 
 /* A plan that counts on the i-th share of the budget. The tries share the ticks that are left; one
@@ -32,8 +47,7 @@ static bool try_one (trying *w, int i, bool *enough, error *err) {
   solution s;
   error why = { 0 };
   int64_t left = w->limit_ticks - w->ticks;
-  int64_t counted_ppm = tuned (o->tuning, TUNE_same_places_ppm + (tuning_id)i);
-  less.budget_bytes = units_scale (o->budget_bytes, counted_ppm, 1000000);
+  less.budget_bytes = counted_bytes (w, i);
   q.options = &less;
   q.effort.place_bytes = o->budget_bytes;
   q.effort.limit_ticks = left > 0 ? left / (TRIES - i) + 1 : 1;
@@ -94,6 +108,8 @@ bool same_places_solve (const solve_request *q, arena *a, solution *out, error *
   w.limit_ticks = w.q.effort.limit_ticks
                       ? w.q.effort.limit_ticks
                       : solve_level_ticks (o, tuned (o->tuning, TUNE_search_swaps_ticks));
+  if (!sections_floor (q->trace, o, a, &w.least_bytes, err))
+    return false;
   bool enough = false;
   for (int i = 0; i < TRIES && !enough; i++)
     if (!try_one (&w, i, &enough, err))
