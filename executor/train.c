@@ -23,7 +23,7 @@ typedef struct training {
   const plan *plan;
   const train_options *options;
   const feed *feed;       /* knows the tensors in bf16 */
-  plain unswapped, whole; /* without an interpreter: not asked for */
+  plain unswapped, whole; /* without an interpreter: unused */
   const double *losses;   /* of the device's own unswapped run; NULL: there is none */
   void **values;          /* and what it left, by tensor of the original trace */
   float **before;         /* the parameters before the step, by tensor of the original trace */

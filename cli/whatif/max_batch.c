@@ -478,13 +478,11 @@ const cli_command command_max_batch = {
   .most = 1,
   .about =
       "Builds the network with larger and larger batches and looks for the largest whose step is "
-      "no more than a slowdown above the same step with memory without limit: with everything on "
-      "the device, with copies to the host, with ops in parts as well, and with tensors dropped "
-      "and "
-      "made again instead, and with all of it in any order. Less may be allowed; what is left is "
-      "asked for. The bound is asked first, then plans are looked for below it. `above` "
-      "is "
-      "a larger batch for which there is no such plan, or none was found.\n"
+      "at most a slowdown above the same step in unlimited memory: with everything on the device, "
+      "with copies to the host, with ops in parts as well, and with tensors dropped and made "
+      "again instead, and with all of it in any order. Options that allow less leave rows out. "
+      "The bound comes first, then plans below it. `above` is a larger batch for which there is "
+      "no such plan, or none was found.\n"
       "A trace is of one batch: for a PyTorch model, ferry_torch.max_batch () records others "
       "(docs/pytorch.md).\n",
   .options = options,

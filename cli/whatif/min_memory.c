@@ -97,8 +97,10 @@ const cli_command command_min_memory = {
   .operands = "TRACE",
   .least = 1,
   .most = 1,
-  .about = "Bisects the budget, on the bound first and then on plans, and says both ends: with so "
-           "much there is a plan, below so much it is proved that none is fast enough.\n",
+  .about =
+      "Bisects the budget, on the bound first and then on plans, and prints two budgets: "
+      "for the larger there is a plan, and below the smaller it is proved that none is fast "
+      "enough.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -282,9 +282,10 @@ const cli_command command_whatif = {
   .most = 1,
   .about =
       "Plans the trace for every combination of what is given. For another card, a trace of "
-      "`ferry zoo` is built again; in others, ops that say what they calculate are scaled by "
-      "the ratio of the two cards' rooflines, and the rest as memory or as arithmetic, whichever "
-      "their bytes suggest. What was assumed is said on standard error, and in the JSON.\n"
+      "`ferry zoo` is built again; in other traces, ops that say what they calculate are scaled "
+      "by the ratio of the two cards' rooflines, and the rest as memory or as arithmetic, "
+      "whichever their bytes suggest. Assumptions are printed on standard error, and stand in the "
+      "JSON.\n"
       "With --host NAME the rows are numbers of ranks, each planned as `ferry solve` does for a "
       "host.\n"
       "A big grid is split over machines by the same command with --array K/N, one K each, and "

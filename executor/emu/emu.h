@@ -25,7 +25,7 @@ typedef struct emu_config {
   int32_t cards;         /* devices, all alike, each with a link of its own; 0: one */
   int32_t n_groups;      /* of what they share */
   int64_t memory_bytes;  /* of a device */
-  int64_t missing_bytes; /* of these, told of and not there (a planted fault) */
+  int64_t missing_bytes; /* reported and missing (a planted fault) */
   int64_t granule_bytes; /* of virtual memory management; a multiple of 4096, or without
                             bytes of 512 */
   int64_t pinned_bytes;  /* the most that may be pinned at once; 0: no limit */

@@ -61,7 +61,7 @@ typedef struct steps_options {
   /* Those of the step before that this one uses stay on the device, and so do those that replace
      them, where all of these take no more. */
   int64_t most_staying_bytes;
-  bool touched; /* nothing is told of what was learned */
+  bool touched; /* leaves out all that was learned */
 } steps_options;
 
 /* The trace's tensors and ops as they stand in the record. */

@@ -17,7 +17,7 @@ typedef struct advice {
   int64_t peak_bytes, host_bytes, d2h_bytes, h2d_bytes;
   int64_t step_ns, baseline_ns, bound_ns, floor_bytes;
   const char *job, *trace; /* the curve, and what it is of */
-  const char *device;      /* that was asked for with it; NULL: the trace's own */
+  const char *device;      /* of the request; NULL: the trace's own */
   char reason[160];        /* the reason why it does not fit */
 } advice;
 

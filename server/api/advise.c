@@ -11,7 +11,7 @@ static double slower (int64_t ns, int64_t baseline_ns) {
   return baseline_ns ? (double)(ns - baseline_ns) / (double)baseline_ns : 0;
 }
 
-/* No point is told of if no budget of the curve is fast enough. */
+/* No point is named if no budget of the curve is fast enough. */
 static void put_advice (json_writer *w, const advice *a, const char *fingerprint) {
   bool point = a->memory_bytes > 0;
   json_open_object (w);

@@ -57,7 +57,7 @@ static bool find_card (looking *l, const char *name, device *out) {
          read_card (l, &found, out);
 }
 
-/* The card that the job is for: as it is asked for, or the trace's own. */
+/* The job's card: that of the request, or the trace's own. */
 static bool card_of (looking *l, device *out) {
   json named = json_member (l->root, "device");
   const char *name = request_text (l->q, &named);

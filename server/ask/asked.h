@@ -28,8 +28,8 @@ bool asked_import (const char *digest, const char *fingerprint, const char *name
                    asked *out, error *err) MUST_CHECK;
 /* A whole number of a request, or `without`. */
 int64_t asked_int (const json *root, const char *key, int64_t without);
-/* A guess at how long the job of a request takes: it goes behind those of its owner that are
-   shorter and came at most so much later. */
+/* A guess at how long the job of a request takes: shorter jobs of its owner go first if they came
+   at most that much later. */
 int64_t asked_length_s (const json *root);
 void asked_id (const char *kind, const char *text, char id[65]);
 

@@ -45,7 +45,7 @@ class Lying:
         self.index, self.form, self.grad = index, Form(tensor), tensor.requires_grad
 
     def of(self, raw):
-        """A kernel may be chosen by whether a gradient is wanted."""
+        """Whether a gradient is needed can decide which kernel torch chooses."""
         return self.form.of(raw).detach().requires_grad_(self.grad)
 
 
@@ -138,7 +138,7 @@ class Below:
 
 
 class Held:
-    """A tensor that no hook of autograd keeps. It must not change until it is asked for, as far as
+    """A tensor that no hook of autograd keeps. It must not change until it is used, as far as
     that can be seen: what autograd itself counts is shared with the program's own object only."""
 
     __slots__ = ("raw", "weak", "version")

@@ -57,7 +57,7 @@ class Arena:
         return room
 
     def stretch(self, offset, size):
-        """Its bytes, and the forms that they were asked for in: a plan asks for the same few in every step."""
+        """Bytes of the arena, and the views made of them: a plan uses the same few in every step."""
         found = self.known.get((offset, size))
         if found is None:
             found = self.known[offset, size] = self.memory[offset:offset + size], {}

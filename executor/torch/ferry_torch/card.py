@@ -137,7 +137,7 @@ def require_options(device, recompute):
 
 
 def to_plan(device, budget):
-    """What a plan may count on where torch may have so much, as `ferry` takes it."""
+    """The budget of a plan, as `ferry` takes it, for a limit of torch's allocator."""
     size = bytes_of(budget)
     if device.type != "cuda":
         return budget if size is None else f"{size}B"
@@ -148,7 +148,7 @@ def to_plan(device, budget):
 
 
 def to_enforce(planned):
-    """What torch may have where a plan counts on so much."""
+    """The limit of torch's allocator for a plan's budget."""
     return planned * HOLES // (HOLES - 1)
 
 

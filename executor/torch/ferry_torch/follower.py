@@ -3,8 +3,8 @@
 
 The trace says at which position each tensor was packed and unpacked. The n-th pack of a step is the
 n-th of the trace: so a hook knows where in the step it is, and does all that the plan has for the
-positions up to there. A pack that does not fit makes the rest of the step unknown: then nothing more
-leaves, and what is away comes when it is asked for.
+positions up to there. A pack that does not fit makes the rest of the step unknown: then nothing
+more leaves, and what is away is fetched on use.
 """
 import bisect
 import contextlib
@@ -160,7 +160,7 @@ class Follower(SavedTensors):
 
     @contextlib.contextmanager
     def around_root(self, inputs):
-        """In a step that is not the trace's all that is saved is looked at."""
+        """In a step unlike the trace's, every saved tensor goes through a hook."""
         self.enter_root(inputs)
         self.inside += 1
         if self.lost and torch.is_grad_enabled():
@@ -209,7 +209,7 @@ class Follower(SavedTensors):
         self.look_everywhere()
 
     def release(self, outs):
-        """The op here waits for so many copies out: their sources may go."""
+        """The op here waits for the first `outs` copies out: their sources may go."""
         rest = []
         for number, slot in self.leaving:
             if number is not None and number <= outs:
@@ -259,7 +259,7 @@ class Follower(SavedTensors):
             try:
                 self.fetch(slot, move.last)
             except OUT_OF_MEMORY:
-                self.let_go_of_all()  # it comes when it is asked for
+                self.let_go_of_all()  # it is fetched on use
             if move.tensor in self.standing and not move.keeps:
                 slot.give_up_copy()
 
@@ -293,12 +293,12 @@ class Follower(SavedTensors):
         self.leave_delayed()
 
     def owned_by(self, module):
-        """What of its own weights the plan moves."""
+        """Those of the module's own weights that the plan moves."""
         slots = [self.known.find(storage_of(p)) for p in module._parameters.values() if p is not None]
         return [slot for slot in slots if slot is not None]
 
     def leave_module(self, module):
-        """It has ended, and what it had called that raised something."""
+        """The module has ended, and so have those that it called, if one raised."""
         running = self.running.get(threading.get_ident(), [])
         while running and running.pop()[0] is not module:
             continue
@@ -380,7 +380,7 @@ class Follower(SavedTensors):
             self.reach(position + 1)
 
     def slots_of(self, p):
-        """What of the parameter and its state the plan moves."""
+        """Those of the parameter and its state that the plan moves."""
         found = self.moved.get(id(p))
         if found is None:
             slots = [self.known.find(storage_of(t)) for t in (p, *updates.state_of(self.optimizer, p).values())]
@@ -392,12 +392,12 @@ class Follower(SavedTensors):
         self.early.use_up(p)
 
     def bring_standing(self):
-        """Weights and state, whole, for who looks at them past all ops."""
+        """Brings weights and state back, for code that reads them without an op."""
         for slot in self.standing.values():
             self.ensure(slot)
 
     def bring_whole(self, tensor):
-        """One of them, for who takes its bytes."""
+        """Brings one of them back, for code that reads its bytes."""
         storage = storage_of(tensor)
         slot = None if storage is None else self.known.find(storage)
         if slot is not None:

@@ -63,7 +63,7 @@ class Fitting:
 
 
 class Kept:
-    """What every callback has of its `fitting`."""
+    """The part that all callbacks share, by their `fitting`."""
 
     def state_dict(self):
         return self.fitting.state_dict()

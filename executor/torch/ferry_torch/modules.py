@@ -132,7 +132,7 @@ def in_backward():
 
 
 def is_early_stop(why):
-    """Checkpointing ends what it calculates again by raising, once it has all that was asked for."""
+    """Checkpointing ends its recomputation by raising, once it has all tensors that it needs."""
     return in_backward() and isinstance(why, checkpoint._StopRecomputationError)
 
 

@@ -25,7 +25,7 @@ def spans_of(plan):
 
 
 class Waits:
-    """What waits for so many copies out to be over, op or copy in, by its position."""
+    """By position: the ops and copies in that wait for a number of copies out."""
 
     def __init__(self, plan):
         found = [*plan.waits.items(), *((m.trigger, m.frees) for m in plan.moves if m.frees is not None)]
@@ -34,7 +34,7 @@ class Waits:
         self.end = len(plan.ops)
 
     def gone(self, move):
-        """From where on the plan counts on the move's room."""
+        """The position from which the plan counts on the move's room."""
         if move.outs is None:
             return move.out_after + 1
         first = max(bisect.bisect_right(self.at, move.out_after), bisect.bisect_left(self.most, move.outs))
@@ -90,7 +90,7 @@ class Pieces:
         return bisect.bisect_right(self.moments, before) == bisect.bisect_right(self.moments, at)
 
     def waiting(self, first, at):
-        """Bytes that a call of these updates keeps from leaving; None where some would be asked for in it again."""
+        """Bytes that cannot leave during one call of these updates; None where the call would need some again."""
         found = self.leaves[bisect.bisect_left(self.leaves, (first,)):bisect.bisect_left(self.leaves, (at,))]
         if any(out < trigger <= at for out, trigger, _ in found):
             return None

@@ -50,7 +50,7 @@ class Walk:
         self.json = walk
 
     def count(self, position, steps_ago):
-        """So many copies out of this step have ended."""
+        """Copies out that have ended, counted from the first of this step."""
         return position + 1 - steps_ago * len(self.items["out"])
 
     def op_waits(self):

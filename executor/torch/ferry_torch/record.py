@@ -155,7 +155,7 @@ class Recording:
 
     def on_use(self, entry, op):
         """A weight may leave if each module that uses it on the way there owns it, and autograd asks for it on the way
-        back: who looks at it behind that is brought nothing."""
+        back: later readers would find nothing there."""
         if entry.over is not None and op.phase != "update":
             raise Refused(f"{op.name} looks at a gradient behind its update, as clipping by norm does: "
                           "updates cannot be moved; record without order=\"updates\"")
@@ -200,7 +200,7 @@ class Recording:
         return copy
 
     def copied(self, row, entry):
-        """On the device as far as there is room; the host has the others until they are asked for."""
+        """On the device as far as there is room; the others wait on the host until they are used."""
         def arrived(raw):
             self.recorder.stand_in(entry, raw)
         stay = self.room is None or self.room.stay(entry.bytes)
@@ -287,7 +287,7 @@ class Recording:
 
     def update_early(self, group, p):
         """In the middle of the way back. The gradient is over, though nobody is told before the
-        step: who looks at it meanwhile is seen."""
+        step: a read meanwhile is noticed."""
         r = self.recorder
         before, r.phase = r.phase, "update"
         self.update(self.early.optimizer, group, p)

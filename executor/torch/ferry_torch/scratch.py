@@ -19,7 +19,7 @@ def real(thing):
 
 
 def looks(thing):
-    """What the same is said of."""
+    """A value that is equal for things that look alike."""
     if isinstance(thing, torch.Tensor):
         return tuple(thing.size()), thing.stride(), thing.dtype
     return tuple(map(looks, thing)) if isinstance(thing, (list, tuple)) else repr(thing)

@@ -20,8 +20,8 @@ from .timing import now
 
 
 class Room:
-    """So many bytes of what is saved may be on the device at a time; `sent` counts the others, and `ns` how
-    long their copies took."""
+    """The bytes of saved tensors that may still stay on the device; `sent` counts the others, and `ns` the
+    time of their copies."""
 
     def __init__(self, left=0):
         self.left, self.sent, self.ns = left, 0, 0
@@ -30,7 +30,7 @@ class Room:
         return size <= self.left
 
     def stay(self, size):
-        """What holds the room as long as somebody holds it; None where there is none."""
+        """A token that takes the room until it is freed; None without room."""
         if self.has(size):
             return Stay(self, size)
         self.sent += size

@@ -8,7 +8,7 @@ import torch
 
 
 def local_of(tensor):
-    """What of a tensor that is spread over several processes lies in this one."""
+    """The local part of a tensor that is spread over several processes."""
     return getattr(tensor, "_local_tensor", tensor)
 
 

@@ -20,7 +20,7 @@ def now(device):
 
 
 def timed(step, times=3, device=None):
-    """How long a step takes when nobody looks: the median of so many, in nanoseconds."""
+    """The step's time without recording: the median of several, in nanoseconds."""
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     spans = []
     for _ in range(times):

@@ -40,7 +40,7 @@ class Valve:
         return max(self.needs[position:end + 1], default=0)
 
     def took(self, size):
-        """So much came back."""
+        """Counts bytes that came back."""
         self.left -= size
 
     def is_tight(self, position):
