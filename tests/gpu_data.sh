@@ -70,8 +70,8 @@ for_torch() {
 }
 
 claim "a profile of a real step has its parameters, gradients and state" profile
-for it in "xpu xpu_runtime 12" "privateuseone privateuse1_runtime 20" "hip hip_runtime 6"; do
 claim "its tensors keep their places at half of the memory too, near the bound" kept_places
+for it in "xpu xpu_runtime 12" "privateuseone privateuse1_runtime 20" "hip hip_runtime 6"; do
   # shellcheck disable=SC2086
   claim "so has that of another maker's card: ${it%% *}" renamed $it
 done
