@@ -221,6 +221,7 @@ typedef struct planned_ranks {
   host_group group;
   ranks_question asked;
   ranks_answer answer;
+  ask one;
   int64_t budget_bytes;
 } planned_ranks;
 
@@ -241,6 +242,7 @@ static bool plan_ranks (int seed, int32_t ranks, arena *a, planned_ranks *p) {
   bool ok = ask_budget (&q, f.bytes, &err) &&
             ranks_solve_equal (p->c.trace, &p->asked, &q, a, &p->answer, &err);
   p->budget_bytes = q.options.budget_bytes;
+  p->one = q;
   return ok;
 }
 
@@ -261,6 +263,41 @@ START_TEST (no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_o
     arena_free (a);
   }
   ck_assert_int_gt (gained, 6);
+}
+END_TEST
+
+static const ranks_way *best_of (const ranks_answer *x) {
+  return &x->ways[x->best];
+}
+
+START_TEST (whether_a_step_is_short_enough_costs_less_than_the_fastest_and_leads_to_it) {
+  int searched = 0, saved = 0;
+  for (int seed = 1; seed <= 12; seed++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    planned_ranks p;
+    if (plan_ranks (seed, 4, a, &p)) {
+      const ranks_answer *all = &p.answer;
+      ranks_answer *yes = NEW (a, 3, ranks_answer, &err), *no = &yes[1], *more = &yes[2];
+      ranks_question r = p.asked;
+      r.most_ns = all->ways[0].step_ns;
+      ck_assert (ranks_solve_equal (p.c.trace, &r, &p.one, a, yes, &err));
+      ck_assert_int_le (best_of (yes)->step_ns, r.most_ns);
+      r.most_ns = all->plans[0].found.plan->certificate.lower_bound_ns * 39 / 40;
+      ck_assert (ranks_solve_equal (p.c.trace, &r, &p.one, a, no, &err));
+      ck_assert_int_eq (no->n_plans, 1);
+      ck_assert_int_gt (no->lower_bound_ns, r.most_ns);
+      r.known = yes;
+      ck_assert (ranks_solve_equal (p.c.trace, &r, &p.one, a, more, &err));
+      ck_assert_int_ge (more->n_plans, yes->n_plans);
+      ck_assert_int_le (best_of (more)->step_ns, best_of (yes)->step_ns);
+      ck_assert_int_ge (best_of (more)->step_ns, all->lower_bound_ns);
+      searched += all->n_plans;
+      saved += all->n_plans - yes->n_plans;
+    }
+    arena_free (a);
+  }
+  ck_assert_msg (saved > 0, "%d searches, and none saved", searched);
 }
 END_TEST
 
@@ -412,6 +449,7 @@ int main (int argc, char **argv) {
     rates_are_those_worked_out_by_hand,
     no_group_carries_more_than_it_can_and_none_wastes,
     no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card,
+    whether_a_step_is_short_enough_costs_less_than_the_fastest_and_leads_to_it,
     no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share,
     different_traces_have_the_best_of_their_plans_beside_each_other,
     NULL,

@@ -18,10 +18,9 @@ static bool read_trace (call *c, rank_rows *q) {
   return true;
 }
 
-bool rank_rows_read (call *c, rank_rows *q) {
+bool rank_rows_range (call *c, rank_rows *q) {
   int64_t peak_bytes;
-  if (!host_open (c, &q->host, &q->card) || !read_trace (c, q) ||
-      !offline_options (c, q->trace, &q->card, &q->options) ||
+  if (!offline_options (c, q->trace, &q->card, &q->options) ||
       !curve_range (q->trace, &q->card, c->arena, &q->floor_bytes, &peak_bytes, &c->err))
     return false;
   q->floor_bytes = curve_gross (&q->options, q->floor_bytes);
@@ -29,7 +28,11 @@ bool rank_rows_read (call *c, rank_rows *q) {
   return true;
 }
 
-static ask ask_of (const rank_rows *q) {
+bool rank_rows_read (call *c, rank_rows *q) {
+  return host_open (c, &q->host, &q->card) && read_trace (c, q) && rank_rows_range (c, q);
+}
+
+ask rank_rows_ask (const rank_rows *q) {
   const curve_options *o = &q->options;
   ask out = ask_default (q->trace, &q->card);
   allowed_into (&o->allowed, &out.options);
@@ -43,9 +46,11 @@ static ask ask_of (const rank_rows *q) {
   return out;
 }
 
-bool rank_rows_solve (call *c, const rank_rows *q, rank_row *row) {
-  ranks_question r = { .host = &q->host, .ranks = row->ranks };
-  ask one = ask_of (q);
+bool rank_rows_solve (call *c, const rank_rows *q, int64_t most_ns, rank_row *row) {
+  ranks_question r = {
+    .host = &q->host, .ranks = row->ranks, .most_ns = most_ns, .known = row->found
+  };
+  ask one = rank_rows_ask (q);
   ranks_answer *found = NEW (c->arena, 1, ranks_answer, &c->err);
   if (!found || !ask_budget (&one, row->budget_bytes, &c->err))
     return false;

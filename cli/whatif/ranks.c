@@ -57,7 +57,7 @@ static bool solve_rows (call *c, grid *q) {
   for (int32_t i = 0; i < n; i++) {
     q->rows[i].ranks = q->ranks[i / q->n_budgets];
     q->rows[i].budget_bytes = q->budgets[i % q->n_budgets];
-    if (!rank_rows_solve (c, &q->all, &q->rows[i]))
+    if (!rank_rows_solve (c, &q->all, 0, &q->rows[i]))
       return false;
     offline_progress (c, i + 1, n, -1);
   }

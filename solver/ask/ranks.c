@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "solver/ask/ranks_bound.h"
 #include "solver/ask/ranks_links.h"
+#include "solver/search/search.h"
 #include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 
@@ -16,6 +17,9 @@ const char *const ranks_kinds[RANKS_KINDS] = { "alone",   "one way",  "both ways
                                                "between", "by turns", "mixed" };
 enum { HOST_PLACE = 512 };
 enum { TURNS_WORTH = 1000 }; /* two plans must save 1/N of a step */
+/* A look for a step that is short enough has 1/N of the ticks; all of them, and the link for both
+   ways, only within 1/N of that. */
+enum { LOOK_PART = 8, CLOSE_PART = 50 };
 
 static int64_t pinned_share (const ranks_question *r) {
   return r->host->pinned_bytes / r->ranks / HOST_PLACE * HOST_PLACE;
@@ -93,38 +97,57 @@ static int32_t first_alike (const work *w, int32_t rank) {
   return i;
 }
 
-/* All plans of a trace together have about the effort of one. */
-static void share_effort (const work *w, int32_t rank, ask *q) {
+/* Nobody shares this rank's links. */
+static bool is_apart (const work *w, int32_t rank) {
   device_link both = sharing_both (&w->sharing, rank),
               one_way = sharing_one_way (&w->sharing, rank);
+  return sharing_same (&both, &w->r->host->link) && sharing_same (&one_way, &both);
+}
+
+/* All plans of a trace together have about the effort of one. */
+static void share_effort (const work *w, int32_t rank, bool in_full, ask *q) {
   solve_options *o = &q->options;
-  if (sharing_same (&both, &w->r->host->link) && sharing_same (&one_way, &both))
+  if (is_apart (w, rank))
     return;
   if (o->limit_ticks)
     o->limit_ticks = max_of (1, o->limit_ticks / RANKS_turns);
   else
     o->level = o->level == LEVEL_THOROUGH ? LEVEL_NORMAL : LEVEL_QUICK;
+  int64_t ticks = o->limit_ticks ? o->limit_ticks : search_default_ticks (w->jobs[rank].trace, o);
+  if (!in_full)
+    o->limit_ticks = max_of (1, ticks / LOOK_PART);
+}
+
+static bool search_plan (const work *w, int32_t rank, bool in_full, ranks_plan *p, error *err) {
+  ask mine = *w->jobs[rank].ask;
+  mine.device.link = p->link;
+  mine.device.host_bytes = p->host_bytes;
+  share_effort (w, rank, in_full, &mine);
+  mine.options.host_bytes = min_of (mine.options.host_bytes, p->host_bytes);
+  p->in_full = in_full || is_apart (w, rank);
+  return ask_solve (w->jobs[rank].trace, &mine, w->a, &p->found, err);
 }
 
 /* The rank's plan for that link; what was solved once is not solved again. */
-static bool plan_for (work *w, int32_t rank, const device_link *link, int32_t *which, error *err) {
+static bool plan_for (work *w, int32_t rank, const device_link *link, bool in_full, int32_t *which,
+                      error *err) {
   ranks_answer *out = w->out;
   int32_t first = first_alike (w, rank);
-  for (*which = 0; *which < out->n_plans; (*which)++)
-    if (out->plans[*which].rank == first && sharing_same (&out->plans[*which].link, link))
+  error why = { 0 };
+  for (*which = 0; *which < out->n_plans; (*which)++) {
+    const ranks_plan *p = &out->plans[*which];
+    if (p->rank == first && p->in_full >= in_full && sharing_same (&p->link, link))
       return true;
+  }
   ranks_plan *p = &out->plans[out->n_plans];
-  ask mine = *w->jobs[rank].ask;
-  p->rank = first;
-  p->host_bytes = w->rank_bytes[first];
-  mine.device.link = p->link = *link;
-  mine.device.host_bytes = p->host_bytes;
-  share_effort (w, rank, &mine);
-  mine.options.host_bytes = min_of (mine.options.host_bytes, p->host_bytes);
-  if (!ask_solve (w->jobs[rank].trace, &mine, w->a, &p->found, err))
-    return false;
-  out->n_plans++;
-  return true;
+  *p = (ranks_plan){ .rank = first, .host_bytes = w->rank_bytes[first], .link = *link };
+  bool ok = search_plan (w, rank, in_full, p, &why);
+  if (!ok && why.code == ERR_limit && !p->in_full) /* little effort rules nothing out */
+    ok = search_plan (w, rank, true, p, err);
+  else if (!ok)
+    *err = why;
+  out->n_plans += ok;
+  return ok;
 }
 
 static int64_t slowdown_ppm (int64_t step_ns, int64_t baseline_ns) {
@@ -188,11 +211,11 @@ static bool add_way (work *w, ranks_way *way, error *err) {
   return true;
 }
 
-static bool try_kind (work *w, ranks_kind kind, error *err) {
+static bool try_kind (work *w, ranks_kind kind, bool in_full, error *err) {
   ranks_way way = { .kind = kind };
   for (int32_t i = 0; i < w->r->ranks; i++) {
     device_link link = sharing_link (&w->sharing, kind, i);
-    if (!plan_for (w, i, &link, &way.plan_of[i], err)) {
+    if (!plan_for (w, i, &link, in_full, &way.plan_of[i], err)) {
       w->refused = i;
       return false;
     }
@@ -345,10 +368,21 @@ static void set_alone_bound (work *w) {
 
 /* ---- the answer ---- */
 
+static bool is_close (const work *w, int64_t step_ns) {
+  return step_ns - w->r->most_ns <= w->r->most_ns / CLOSE_PART;
+}
+
+/* A step is as short as was asked for, or none can be, as far as the bound knows the orders. */
+static bool is_decided (const work *w) {
+  const ranks_answer *out = w->out;
+  return w->r->most_ns && !w->r->known &&
+         (out->ways[out->best].step_ns <= w->r->most_ns || !is_close (w, out->lower_bound_ns));
+}
+
 /* No one plan is much better, or nobody wants to wait. */
 static bool is_enough (work *w) {
   set_same_bound (w);
-  return is_near (w, max_of (w->out->same_bound_ns, cost_bound (w))) ||
+  return is_decided (w) || is_near (w, max_of (w->out->same_bound_ns, cost_bound (w))) ||
          solve_stops (&w->jobs[0].ask->options);
 }
 
@@ -369,11 +403,37 @@ static bool explain (const work *w, const error *why, error *err) {
                     units_bytes (all, w->r->host->pinned_bytes), w->r->host->name);
 }
 
-static bool try_ways (work *w, error *err) {
-  for (int kind = RANKS_alone + 1; kind < RANKS_turns && !is_enough (w); kind++)
-    if (!try_kind (w, (ranks_kind)kind, err))
+static bool try_links (work *w, const ranks_kind *kinds, int n, bool in_full, error *err) {
+  for (int i = 0; i < n && !is_enough (w); i++)
+    if (!try_kind (w, kinds[i], in_full, err))
       return false;
+  return true;
+}
+
+/* Less effort, and the link of least promise last; all that there is only where that may decide. */
+static bool look_for_most (work *w, error *err) {
+  static const ranks_kind first[] = { RANKS_one_way, RANKS_between };
+  static const ranks_kind all[] = { RANKS_one_way, RANKS_both, RANKS_between, RANKS_alone };
+  if (!try_links (w, first, 2, false, err))
+    return false;
+  if (w->r->known)
+    return try_links (w, &all[1], 1, false, err);
+  return !is_close (w, w->out->ways[w->out->best].step_ns) || try_links (w, all, 4, true, err);
+}
+
+static bool try_ways (work *w, error *err) {
+  static const ranks_kind all[] = { RANKS_one_way, RANKS_both, RANKS_between };
+  if (!(w->r->most_ns ? look_for_most (w, err) : try_links (w, all, 3, true, err)))
+    return false;
   return w->equal ? try_turns (w, err) : try_mixing (w, err);
+}
+
+static bool take_known (work *w, error *err) {
+  const ranks_answer *known = w->r->known;
+  if (!known)
+    return true;
+  ranks_way best = known->ways[known->best];
+  return add_way (w, &best, err);
 }
 
 /* Equal ranks may pin equal parts; others as much as they have to move beside each other. */
@@ -402,6 +462,10 @@ bool ranks_solve (const ranks_job *jobs, const ranks_question *r, arena *a, rank
                   error *err) {
   assert (r->ranks > 0 && r->ranks <= r->host->n_cards);
   *out = (ranks_answer){ 0 };
+  if (r->known) {
+    out->n_plans = r->known->n_plans;
+    memcpy (out->plans, r->known->plans, sizeof out->plans);
+  }
   bool together = r->goal == RANKS_together;
   work w = {
     .jobs = jobs, .r = r, .equal = together, .sharing = sharing_all (r), .a = a, .out = out
@@ -411,12 +475,12 @@ bool ranks_solve (const ranks_job *jobs, const ranks_question *r, arena *a, rank
   error why = { 0 };
   if (!share_pinned (&w, err))
     return false;
-  if (!try_kind (&w, RANKS_alone, &why))
+  if (!try_kind (&w, RANKS_alone, !r->most_ns, &why))
     return explain (&w, &why, err);
   set_alone_bound (&w);
   if (!w.equal)
     see_who_copies (&w);
-  if (!try_ways (&w, err))
+  if (!take_known (&w, err) || !try_ways (&w, err))
     return false;
   set_same_bound (&w);
   if (together && !group_bound (&w, err))

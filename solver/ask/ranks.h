@@ -12,10 +12,14 @@
    their step with memory without limit. */
 typedef enum ranks_goal { RANKS_together, RANKS_worst, RANKS_total } ranks_goal;
 
+typedef struct ranks_answer ranks_answer;
+
 typedef struct ranks_question {
   const gpu_host *host; /* with the link of its cards */
   int32_t ranks;        /* on its first cards */
   ranks_goal goal;
+  int64_t most_ns;           /* any step that is no longer will do; 0: the fastest is asked for */
+  const ranks_answer *known; /* to this question, where the fastest is asked for after all */
 } ranks_question;
 
 /* A rank's step. Equal ranks have the same trace, and then the same ask, which is that of
@@ -30,6 +34,7 @@ typedef struct ranks_plan {
   int32_t rank;       /* the first with its trace */
   int64_t host_bytes; /* that each rank of it may pin */
   device_link link;
+  bool in_full; /* with all the effort that one link gets */
   solution found;
 } ranks_plan;
 
@@ -56,11 +61,11 @@ typedef struct ranks_way {
   bool settled;
 } ranks_way;
 
-typedef struct ranks_answer {
-  ranks_plan plans[RANKS_KINDS * HOST_MOST_CARDS];
-  ranks_way ways[RANKS_KINDS];
-  int32_t n_plans, n_ways, best; /* ways[0] is RANKS_alone */
-  int64_t pinned_bytes;          /* by all ranks of the best way */
+struct ranks_answer {
+  ranks_plan plans[2 * RANKS_KINDS * HOST_MOST_CARDS];
+  ranks_way ways[2 * RANKS_KINDS]; /* with most_ns a link may be searched twice */
+  int32_t n_plans, n_ways, best;   /* ways[0] is RANKS_alone */
+  int64_t pinned_bytes;            /* by all ranks of the best way */
   /* No plans at all are faster: a rank has its link to itself at best, and a group carries no more
      than it can. `of` is the plan whose certificate says which plans that covers; `by_group`: only
      those that move alone, NULL: no group says more. */
@@ -71,7 +76,7 @@ typedef struct ranks_answer {
   /* Instead, of jobs apart: no plans have less slowdowns, for each job at best has its link to
      itself. */
   int64_t worst_bound_ppm, total_bound_ppm;
-} ranks_answer;
+};
 
 /* A rank's card: its link as far as it is left when all ranks copy both ways, and its part of what
    may be pinned. */

@@ -26,7 +26,7 @@ int64_t node_host_bytes (const node_question *q, const node_row *row) {
   return row->pinned_bytes + row->ranks * q->rank_host_bytes;
 }
 
-static int64_t most_ns (const node_facts *f, const node_question *q) {
+int64_t node_most_ns (const node_facts *f, const node_question *q) {
   return f->baseline_ns + units_scale (f->baseline_ns, q->slowdown_ppm, 1000000);
 }
 
@@ -39,7 +39,7 @@ static node_miss miss_of (const node_facts *f, const node_question *q, const nod
     return MISS_pinned;
   if (node_host_bytes (q, row) > f->host_bytes)
     return MISS_host;
-  return row->step_ns > most_ns (f, q) ? MISS_time : MISS_none;
+  return row->step_ns > node_most_ns (f, q) ? MISS_time : MISS_none;
 }
 
 bool node_fits (const node_facts *f, const node_question *q, const node_row *row) {

@@ -33,6 +33,8 @@ typedef struct node_answer {
   char reason[240];    /* why none fit */
 } node_answer;
 
+/* The longest step that is short enough. */
+int64_t node_most_ns (const node_facts *f, const node_question *q);
 bool node_fits (const node_facts *f, const node_question *q, const node_row *row);
 void node_choose (const node_facts *f, const node_question *q, const node_row *rows, int32_t n,
                   node_answer *out);
