@@ -165,6 +165,8 @@ ferry_SOURCES = \
   cli/whatif/rank_rows.h \
   cli/whatif/ranks.c \
   cli/whatif/ranks.h \
+  cli/whatif/stages.c \
+  cli/whatif/stages.h \
   cli/whatif/whatif.c \
   cli/whatif/whatif.h
 ferry_LDADD = $(SERVER_LIBS) $(CORE_LIBS) $(SERVER_FOREIGN)

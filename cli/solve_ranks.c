@@ -37,20 +37,6 @@ static bool suits_ranks (call *c) {
                               "--%s is not for ranks: leave it out, or --host NAME", found);
 }
 
-/* Those of --host and --ranks: without --ranks, one a trace, or equal ones on all cards. */
-static bool read_ranks (call *c, rank_plans *q, device *card) {
-  q->asked.host = &q->host;
-  q->n_traces = c->n_operands;
-  if (!host_ranks (c, &q->host, card, &q->asked.ranks))
-    return false;
-  if (!call_text (c, "ranks") && q->n_traces > 1)
-    q->asked.ranks = q->n_traces;
-  if (q->n_traces > q->asked.ranks)
-    return error_set (&c->err, ERR_usage, "--ranks: %d traces need as many ranks, not %d",
-                      q->n_traces, q->asked.ranks);
-  return host_has (c, &q->host, q->asked.ranks);
-}
-
 /* A file that is named twice is read once: its ranks are equal. */
 static bool read_trace (call *c, rank_plans *q, int32_t i, const device *card) {
   int32_t same = call_same_operand (c, i);
@@ -72,7 +58,9 @@ static bool read_trace (call *c, rank_plans *q, int32_t i, const device *card) {
 
 static bool read_question (call *c, rank_plans *q) {
   device card;
-  if (!suits_ranks (c) || !read_ranks (c, q, &card))
+  q->asked.host = &q->host;
+  q->n_traces = c->n_operands;
+  if (!suits_ranks (c) || !host_ranks_of (c, q->n_traces, &q->host, &card, &q->asked.ranks))
     return false;
   for (int32_t i = 0; i < q->n_traces; i++)
     if (!read_trace (c, q, i, &card))

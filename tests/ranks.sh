@@ -94,6 +94,25 @@ stages() { # different traces of one job: a plan each, which simulate times as s
     says 'decides for one TRACE' "$ferry" solve net.json alex.json -b 60% -q --policy lru &&
     says '(rank 0 of 2 may pin ' "$ferry" solve net.json alex.json -b 60MiB --swap-only --effort quick -q --host ./h.json
 }
+worth() { # what memory is worth to stages: each point is what solve says, more is never slower, and the least is between
+  host ''
+  "$ferry" curve -q net.json alex.json -b 60%,80%,100% --swap-only --host ./h.json --json >curve &&
+    "$ferry" min-memory -q net.json alex.json --swap-only --host ./h.json --slowdown 20% --json >least && "$ferry" solve -q net.json alex.json -b 60% --swap-only --effort quick --host ./h.json -o s.json --json >stages &&
+    python3 - <<'END' || return 1
+import json
+curve, least, one = (json.load (open (n)) for n in ("curve", "least", "stages"))
+points = curve["points"]
+assert points[0]["step_ns"] == one["step_ns"] and max (points[0]["budget_bytes"]) == one["budget_bytes"], (points[0], one["step_ns"])
+assert all (a["step_ns"] >= b["step_ns"] >= b["lower_bound_ns"] for a, b in zip (points, points[1:])), points
+assert points[2]["step_ns"] == curve["baseline_ns"] and points[2]["budget_bytes"] == curve["needs_bytes"]
+plan, most = least["plan"], least["step_most_ns"]
+assert plan["step_ns"] <= most == least["baseline_ns"] * 6 // 5 and 0 < least["share_ppm"] - least["share_none_ppm"] <= 10000
+for need, bytes in zip (least["needs_bytes"], plan["budget_bytes"]):
+  assert 0 <= bytes - need * least["share_ppm"] // 10**6 <= 2 << 20
+assert points[0]["step_ns"] > most or least["share_ppm"] <= 600000
+END
+  says 'give --host NAME' "$ferry" curve -q net.json alex.json && says '--output is for one trace' "$ferry" min-memory -q net.json alex.json --host ./h.json -o x.json
+}
 drawn() { # what the load of the shared link adds up to is what crosses it; two plans in turn, so that ranks differ
   "$ferry" solve -q net.json -b 70% --swap-only --effort quick -o two.json >/dev/null && host '' &&
     "$ferry" simulate net.json one.json net.json two.json --host ./h.json --ranks 4 --json --svg r.svg --html r.html --tsv r.tsv >sums &&
@@ -174,6 +193,7 @@ claim "wrong host files are refused with their place" refused
 claim "options that do not fit are refused" options
 claim "a host's plan is faster there than the plan for one card, and simulated alike" planned
 claim "different traces of one job are planned together, a plan each" stages
+claim "curve and min-memory answer for different traces of one job" worth
 claim "a picture of ranks has the load of their link" drawn
 claim "ranks are replayed as they were predicted" replayed
 claim "links that cards share are measured, and planned with" measured

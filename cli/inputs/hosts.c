@@ -77,6 +77,17 @@ bool host_ranks (call *c, gpu_host *out, device *card, int32_t *ranks) {
   return host_has (c, out, *ranks);
 }
 
+bool host_ranks_of (call *c, int32_t n_traces, gpu_host *out, device *card, int32_t *ranks) {
+  if (!host_ranks (c, out, card, ranks))
+    return false;
+  if (!call_text (c, "ranks") && n_traces > 1)
+    *ranks = n_traces;
+  if (n_traces > *ranks)
+    return error_set (&c->err, ERR_usage, "--ranks: %d traces need as many ranks, not %d", n_traces,
+                      *ranks);
+  return host_has (c, out, *ranks);
+}
+
 bool host_card (call *c, device *out) {
   gpu_host h;
   device card;

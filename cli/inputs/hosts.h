@@ -31,6 +31,9 @@ bool host_has (call *c, const gpu_host *h, int64_t ranks) MUST_CHECK;
 /* The host of --host and its ranks: --ranks, at most its cards. `card`: what --device names, else
    the card that the host has. */
 bool host_ranks (call *c, gpu_host *out, device *card, int32_t *ranks) MUST_CHECK;
+/* The same of several traces: without --ranks, one rank for each. */
+bool host_ranks_of (call *c, int32_t n_traces, gpu_host *out, device *card,
+                    int32_t *ranks) MUST_CHECK;
 /* The card of a rank while all ranks copy both ways, after a note that says so. */
 bool host_card (call *c, device *out) MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include "cli/inputs/executors.h"
 #include "cli/inputs/devices.h"
 #include "cli/whatif/offline.h"
+#include "cli/whatif/stages.h"
 #include "cli/whatif/offline_figures.h"
 #include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
@@ -182,6 +183,8 @@ static bool print_table (call *c, const trace *t, const curve *v, const device *
 }
 
 static int run (call *c) {
+  if (c->n_operands > 1)
+    return stages_curve (c);
   device d;
   curve v = { 0 };
   curve_options o;
@@ -239,9 +242,9 @@ static const cli_option options[] = {
 const cli_command command_curve = {
   .name = "curve",
   .says = "step time against memory",
-  .operands = "TRACE",
+  .operands = "TRACE...",
   .least = 1,
-  .most = 1,
+  .most = HOST_MOST_CARDS,
   .about =
       "Plans the trace at several budgets and prints what each costs: the step, the bound that "
       "no plan without sections and recompute can beat, host memory, the bytes each way, and "
@@ -249,7 +252,10 @@ const cli_command command_curve = {
       "would, and takes the plan for less memory where that is better: more memory is never "
       "slower. "
       "A point more than 2 % above its bound is marked. In the picture the line is the step, and "
-      "what is dotted the bound. Where no plan fits anywhere the exit status is 1.\n",
+      "what is dotted the bound. Where no plan fits anywhere the exit status is 1.\n"
+      "Several traces are stages of one job, a rank each on the cards of --host: all have one "
+      "share "
+      "of what each needs, or the same bytes, and the steps are of all together.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -5,6 +5,7 @@
 #include "cli/inputs/devices.h"
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/offline.h"
+#include "cli/whatif/stages.h"
 
 static bool print_json (call *c, const curve_options *o, const min_memory *m) {
   json_writer w;
@@ -56,6 +57,8 @@ static bool store (call *c, const trace *given, const trace *t, const plan *foun
 }
 
 static int run (call *c) {
+  if (c->n_operands > 1)
+    return stages_min_memory (c);
   device d;
   curve_options o;
   min_memory m;
@@ -94,13 +97,17 @@ static const cli_option options[] = {
 const cli_command command_min_memory = {
   .name = "min-memory",
   .says = "find the smallest memory at a slowdown",
-  .operands = "TRACE",
+  .operands = "TRACE...",
   .least = 1,
-  .most = 1,
+  .most = HOST_MOST_CARDS,
   .about =
       "Bisects the budget, on the bound first and then on plans, and prints two budgets: "
       "for the larger there is a plan, and below the smaller it is proved that none is fast "
-      "enough.\n",
+      "enough.
+"
+      "Several traces are stages of one job, a rank each on the cards of --host: the answer is "
+      "one share of what each needs.
+",
   .options = options,
   .json = true,
   .run = run,
