@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/order.h"
 #include "solver/attempt/attempt.h"
 #include "solver/placed.h"
 #include "solver/question.h"
@@ -94,44 +95,52 @@ typedef struct ladder {
   arena *arena;
   solution best;
   error why;        /* there is no plan yet */
-  int64_t left;     /* of ticks, where their number was named */
   int64_t ticks[2]; /* spent on the last rung, and on the one below it */
   int count;        /* rungs so far */
 } ladder;
 
-enum { LEVELS = 3, TIMES = 8 };
+/* Below the levels, and above them. */
+enum { LOWER = 1, LEVELS = 3, TIMES = 8 };
 static const search_level levels[LEVELS] = { LEVEL_QUICK, LEVEL_NORMAL, LEVEL_THOROUGH };
+
+static search_level level_of (int rung) {
+  int at = rung - LOWER;
+  return levels[at < 0 ? 0 : at < LEVELS ? at : LEVELS - 1];
+}
 
 /* The ticks of a search that ends with this rung; -1: none. */
 static int64_t ticks_to (const ladder *x, int rung) {
   solve_options o = *x->o;
-  int64_t times = 1;
+  int64_t times = 1, part = 1;
   if (rung < 0)
     return 0;
-  for (; rung >= LEVELS; rung--)
+  for (int i = rung; i >= LOWER + LEVELS; i--)
     times *= times < INT64_MAX / 4 / TIMES ? TIMES : 1;
-  o.level = levels[rung];
-  int64_t ticks = search_default_ticks (x->t, &o);
+  for (int i = rung; i < LOWER; i++)
+    part *= TIMES;
+  o.level = level_of (rung);
+  int64_t ticks = max_of (1, search_default_ticks (x->t, &o) / part);
   return ticks < INT64_MAX / 4 / times ? ticks * times : INT64_MAX / 4;
 }
 
-/* The next rung brings what is spent to the next level, or to the ticks that were named, where
-   these are worth a rung. A search for the same places counts ticks in its own way. */
+/* The next rung brings what is spent to its ticks. The lowest runs whatever the limit is; no other
+   runs in part, since its plans would not be those that more ticks begin with. A search for the
+   same places counts ticks in its own way. */
 static bool climbs (ladder *x) {
+  bool is_named = x->o->limit_ticks, by_level = x->o->same_places && !is_named;
+  if (by_level && x->count < LOWER)
+    x->count = LOWER;
   int at = x->count;
-  int64_t whole = ticks_to (x, at) - ticks_to (x, at - 1),
-          ticks = whole < x->left ? whole : x->left;
-  bool is_named = x->o->limit_ticks, is_last = at && at <= LEVELS && levels[at - 1] == x->o->level;
-  x->rung.level = levels[at < LEVELS ? at : LEVELS - 1];
-  bool by_level = at ? x->o->same_places && !is_named : ticks == whole;
-  x->rung.limit_ticks = by_level ? 0 : ticks;
-  x->left -= ticks;
-  return is_named ? ticks > ticks_to (x, at - 1) / 2 : at < LEVELS && !is_last;
+  x->rung.level = level_of (at);
+  x->rung.limit_ticks = by_level ? 0 : max_of (1, ticks_to (x, at) - ticks_to (x, at - 1));
+  if (is_named)
+    return !at || ticks_to (x, at) <= x->o->limit_ticks;
+  return at <= LOWER || (at < LOWER + LEVELS && level_of (at - 1) != x->o->level);
 }
 
 /* More ticks were of no use to the last rung. */
 static bool is_idle (const ladder *x) {
-  return x->count > LEVELS && x->ticks[0] < x->ticks[1] + x->ticks[1] / 4;
+  return x->count > LOWER + LEVELS && x->ticks[0] < x->ticks[1] + x->ticks[1] / 4;
 }
 
 static bool is_over (const ladder *x) {
@@ -166,9 +175,7 @@ static bool try_rung (ladder *x, error *err) {
 }
 
 static bool climb (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
-  ladder x = {
-    .t = t, .o = o, .rung = *o, .arena = a, .left = o->limit_ticks ? o->limit_ticks : INT64_MAX
-  };
+  ladder x = { .t = t, .o = o, .rung = *o, .arena = a };
   if (!(x.starts = NEW (a, o->n_starts + 1, const plan *, err)))
     return false;
   for (int32_t i = 0; i < o->n_starts; i++)
