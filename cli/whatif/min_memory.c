@@ -103,11 +103,9 @@ const cli_command command_min_memory = {
   .about =
       "Bisects the budget, on the bound first and then on plans, and prints two budgets: "
       "for the larger there is a plan, and below the smaller it is proved that none is fast "
-      "enough.
-"
+      "enough.\n"
       "Several traces are stages of one job, a rank each on the cards of --host: the answer is "
-      "one share of what each needs.
-",
+      "one share of what each needs.\n",
   .options = options,
   .json = true,
   .run = run,
