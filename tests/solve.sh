@@ -89,7 +89,7 @@ noisy() { # an arena is looked at with noise too; what is said of noise is said 
   "$ferry" zoo alexnet --batch 16 --image 64 --width-divisor 4 --classes 100 --device v100 -q -o tiny.json && run 0 solve tiny.json -b 80% --limit 3000 --json || return 1
   local step
   step=$(number step_ns) && run 0 solve tiny.json -b 80% --limit 3000 --noise 10% --json -o noisy.json && [ "$(number step_ns)" -le $((step + step / 1000)) ] || return 1
-  run 0 solve tiny.json -b 100% --noise 10% --limit 1000 -o noisy.json && says '^noise  *\+0.00 %' && run 0 simulate tiny.json noisy.json --noise 10% && says '\+0.00 % on 95 of 100'
+  run 0 solve tiny.json -b 100% --noise 10% --limit 1000 -o noisy.json && says '^noise  *\+0.00 %' && run 0 simulate tiny.json noisy.json --noise 10% && says '\+0.00 % in 95 of 100'
 }
 low_limit() { # offsets are tried over and over where they do not fit, whatever the limit
   local ask="solve alex.json --budget 127018695B --limit 1 --json" ticks
