@@ -343,6 +343,7 @@ EXTRA_DIST += \
   tests/import_streams.py \
   tests/made_step.awk \
   tests/second/ranks.py \
+  tests/second/streams.py \
   tests/torch/budgets.py \
   tests/torch/budgets_claims.py \
   tests/torch/capture_claims.py \
