@@ -18,8 +18,8 @@ const char *const ranks_kinds[RANKS_KINDS] = { "alone",   "one way",  "both ways
 enum { HOST_PLACE = 512 };
 enum { TURNS_WORTH = 1000 }; /* two plans must save 1/N of a step */
 /* A look for a step that is short enough has 1/N of the ticks; all of them, and the link for both
-   ways, only within 1/N of that. */
-enum { LOOK_PART = 8, CLOSE_PART = 50 };
+   ways, only within 1/N of that; a bound that is further above says no. */
+enum { LOOK_PART = 8, CLOSE_PART = 10, BOUND_PART = 50 };
 
 static int64_t pinned_share (const ranks_question *r) {
   return r->host->pinned_bytes / r->ranks / HOST_PLACE * HOST_PLACE;
@@ -368,15 +368,16 @@ static void set_alone_bound (work *w) {
 
 /* ---- the answer ---- */
 
-static bool is_close (const work *w, int64_t step_ns) {
-  return step_ns - w->r->most_ns <= w->r->most_ns / CLOSE_PART;
+static bool is_close (const work *w, int64_t step_ns, int64_t part) {
+  return step_ns - w->r->most_ns <= w->r->most_ns / part;
 }
 
 /* A step is as short as was asked for, or none can be, as far as the bound knows the orders. */
 static bool is_decided (const work *w) {
   const ranks_answer *out = w->out;
   return w->r->most_ns && !w->r->known &&
-         (out->ways[out->best].step_ns <= w->r->most_ns || !is_close (w, out->lower_bound_ns));
+         (out->ways[out->best].step_ns <= w->r->most_ns ||
+          !is_close (w, out->lower_bound_ns, BOUND_PART));
 }
 
 /* No one plan is much better, or nobody wants to wait. */
@@ -418,7 +419,8 @@ static bool look_for_most (work *w, error *err) {
     return false;
   if (w->r->known)
     return try_links (w, &all[1], 1, false, err);
-  return !is_close (w, w->out->ways[w->out->best].step_ns) || try_links (w, all, 4, true, err);
+  return !is_close (w, w->out->ways[w->out->best].step_ns, CLOSE_PART) ||
+         try_links (w, all, 4, true, err);
 }
 
 static bool try_ways (work *w, error *err) {
