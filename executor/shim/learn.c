@@ -212,8 +212,10 @@ void learn_settle (shim *s) {
 void learn_end (shim *s) {
   learn *l = s->learn;
   learn_settle (s);
-  if (l != NULL && l->at != 0)
-    (void)small_free (s, l->at, (uint64_t)1 << STREAM_IN);
+  if (l != NULL && l->at != 0) {
+    host_wait_for_copy (s, STREAM_IN, l->cleared); /* else every small tensor would wait for copies */
+    (void)small_free (s, l->at, 0);
+  }
   if (l != NULL)
     l->at = 0;
 }
