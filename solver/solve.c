@@ -90,6 +90,7 @@ static bool solve_rested (const solve_request *wanted, arena *a, solution *out, 
 typedef struct ladder {
   const trace *t;
   const solve_options *o; /* the whole question's */
+  effort asked;           /* likewise */
   solve_options rung;
   const plan **starts; /* the user's, and then the best so far */
   arena *arena;
@@ -144,7 +145,7 @@ static bool is_idle (const ladder *x) {
 }
 
 static bool is_over (const ladder *x) {
-  effort full = solve_effort (x->o, NULL);
+  effort full = solve_effort (x->o, &x->asked);
   const plan *p = x->best.plan;
   return solve_stops (x->o) || is_idle (x) ||
          (p && p->predicted.step_ns <= solve_enough_of (&full, p->certificate.lower_bound_ns));
@@ -158,9 +159,9 @@ static bool try_rung (ladder *x, error *err) {
     x->starts[x->o->n_starts] = had.plan;
   x->rung.n_starts = x->o->n_starts + (had.plan != NULL);
   x->count++;
-  const solve_request q = { .trace = x->t,
-                            .options = &x->rung,
-                            .effort = { .beat_ns = had.plan ? had.plan->predicted.step_ns : 0 } };
+  solve_request q = { .trace = x->t, .options = &x->rung, .effort = x->asked };
+  if (had.plan)
+    q.effort.beat_ns = had.plan->predicted.step_ns;
   if (!solve_rested (&q, x->arena, &s, &why)) {
     x->why = why;
     return placed_may_go_on (&why) || error_set (err, why.code, "%s", why.text);
@@ -174,8 +175,9 @@ static bool try_rung (ladder *x, error *err) {
   return true;
 }
 
-static bool climb (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
-  ladder x = { .t = t, .o = o, .rung = *o, .arena = a };
+static bool climb (const solve_request *q, arena *a, solution *out, error *err) {
+  const solve_options *o = q->options;
+  ladder x = { .t = q->trace, .o = o, .asked = q->effort, .rung = *o, .arena = a };
   if (!(x.starts = NEW (a, o->n_starts + 1, const plan *, err)))
     return false;
   for (int32_t i = 0; i < o->n_starts; i++)
@@ -190,6 +192,11 @@ static bool climb (const trace *t, const solve_options *o, arena *a, solution *o
   return x.best.plan;
 }
 
+/* A search with ticks of its own, or along a known plan, is one rung. */
+static bool is_rung (const effort *e) {
+  return e->limit_ticks || e->follow;
+}
+
 bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                  error *err) {
   solve_options own = *o;
@@ -198,7 +205,7 @@ bool solve_with (const trace *t, const solve_options *o, const effort *e, arena 
   if (!o->solved && !(own.solved = solved_new (err)))
     return false;
   solve_request q = { .trace = t, .options = &own, .effort = e ? *e : (effort){ 0 } };
-  bool ok = e ? solve_rested (&q, a, out, err) : climb (t, &own, a, out, err);
+  bool ok = is_rung (&q.effort) ? solve_rested (&q, a, out, err) : climb (&q, a, out, err);
   if (!ok && !(e && (e->follow || e->beat_ns)))
     refusal_settle (t, &own, a, err);
   if (!o->solved)

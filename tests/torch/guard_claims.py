@@ -32,10 +32,10 @@ GUARDS = {
         ("    def out(self, source, target, after):\n        target.copy_(source)\n        return Done()\n",
          "    def out(self, source, target, after):\n" + LATER)),
     "another_storage_is_noticed": (
-        "trap_claims.test_another_storage_in_the_place_of_a_known_one", "follower.py",
+        "trap_claims.test_another_storage_in_the_place_of_a_known_one", "saved.py",
         ("content.weak.expired() or content.weak.key != storage_of(tensor)._cdata", "False")),
     "a_content_that_is_not_the_last_stays": (
-        "trap_claims.test_a_write_after_a_discarded_save", "follower.py",
+        "trap_claims.test_a_write_after_a_discarded_save", "saved.py",
         ("self.pack_content[order] != self.last_content[index]", "False")),
     "what_is_held_has_no_op_behind_it": (
         "trap_claims.test_a_forward_pass_without_a_way_back_leaves_nothing", "held.py",
@@ -95,7 +95,7 @@ GUARDS = {
         "trap_claims.test_what_a_module_uses_later_stays_until_its_end", "follower.py",
         (" or slot.index in self.late", "")),
     "a_tensor_without_bytes_is_any": (
-        "trap_claims.test_a_tensor_without_bytes_is_any", "follower.py", ("index < 0 or size ==", "size ==")),
+        "trap_claims.test_a_tensor_without_bytes_is_any", "saved.py", ("index < 0 or size ==", "size ==")),
     "random_ops_do_not_run_again": (
         "again_claims.test_random_ops_are_not_run_again", "again.py", ("if not known.steady:", "if False:")),
     "what_runs_again_is_checked": (
@@ -137,7 +137,7 @@ GUARDS = {
     "what_a_loss_saves_tells_nothing": (
         "follow_claims.test_double_backward", "watch.py", (" if n in inside]", "]")),
     "a_graph_that_is_walked_again_says_where_it_is": (
-        "follow_claims.test_double_backward", "follower.py", ("places[min(times, len(places)) - 1]", "places[0]")),
+        "follow_claims.test_double_backward", "saved.py", ("places[min(times, len(places)) - 1]", "places[0]")),
     "memory_of_a_file_is_replaced": (
         "used_claims.test_what_was_learned_is_kept_in_a_checkpoint", "follower.py",
         ("            tensor.data = tensor.clone()\n", "")),
