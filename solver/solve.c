@@ -124,9 +124,9 @@ static int64_t ticks_to (const ladder *x, int rung) {
   return ticks < INT64_MAX / 4 / times ? ticks * times : INT64_MAX / 4;
 }
 
-/* The next rung brings what is spent to its ticks. The lowest runs whatever the limit is; no other
-   runs in part, since its plans would not be those that more ticks begin with. A search for the
-   same places counts ticks in its own way. */
+/* The next rung brings what is spent to its ticks. The lowest runs whatever the limit is, and the
+   next if that finds no plan; none runs in part, since its plans would not be those that more ticks
+   begin with. A search for the same places counts ticks in its own way. */
 static bool climbs (ladder *x) {
   bool is_named = x->o->limit_ticks, by_level = x->o->same_places && !is_named;
   if (by_level && x->count < LOWER)
@@ -135,7 +135,7 @@ static bool climbs (ladder *x) {
   x->rung.level = level_of (at);
   x->rung.limit_ticks = by_level ? 0 : max_of (1, ticks_to (x, at) - ticks_to (x, at - 1));
   if (is_named)
-    return !at || ticks_to (x, at) <= x->o->limit_ticks;
+    return !at || (at <= LOWER && !x->best.plan) || ticks_to (x, at) <= x->o->limit_ticks;
   return at <= LOWER || (at < LOWER + LEVELS && level_of (at - 1) != x->o->level);
 }
 

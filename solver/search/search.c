@@ -51,11 +51,10 @@ static bool solve_with_sections (const solve_request *q, arena *a, solution *out
   return true;
 }
 
-/* Their own plans know nothing of places, and near a known plan, or behind one that is to be
-   beaten, nobody else is asked. */
+/* Their own plans know nothing of places, and near a known plan nobody else is asked. */
 static bool is_open (const solve_request *q) {
   const solve_options *o = q->options;
-  return !o->same_places && !o->arena_granule_bytes && !q->effort.follow && !q->effort.beat_ns &&
+  return !o->same_places && !o->arena_granule_bytes && !q->effort.follow &&
          tuned_on (o->tuning, STRATEGY_TOP_published);
 }
 

@@ -54,7 +54,8 @@ bool ways_take (ways *m, const variant *v, const effort *how, bool ok, const err
     m->last.plan = NULL;
   if (!v) {
     m->plain_ns = !ok ? INT64_MAX : s->plan ? s->plan->predicted.step_ns : 0;
-    m->plain_bound_ns = !ok ? INT64_MAX : s->bound.lower_bound_ns;
+    if (ok) /* else none was found, which rules none out */
+      m->plain_bound_ns = s->bound.lower_bound_ns;
   }
   if (s->plan && s->plan->predicted.step_ns < ways_best_ns (m)) {
     m->best = *s;

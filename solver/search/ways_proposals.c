@@ -38,7 +38,7 @@ static int32_t cuts_to_solve (const ways *m) {
   return m->family.count < most ? m->family.count : (int32_t)most;
 }
 
-/* A short search compares cuts for no more than this many times its limit. */
+/* A short search compares cuts for at most this many times its limit. */
 enum { LEAST_TIMES = 2 };
 
 bool ways_cuts (ways *m, error *err) {
