@@ -257,9 +257,11 @@ bool orders_are_open (const question *n) {
   return orders_are_several (n) && !is_over (n, &n->at[least (n, step_ns)]);
 }
 
-/* In a hurry nothing is done twice. */
+/* Ticks that were named say how much there is, whatever the level; in a hurry nothing is done
+   twice. */
 bool orders_have_time (const question *n) {
-  return orders_are_several (n) && n->ask.options->level != LEVEL_QUICK;
+  bool is_hurried = n->ask.options->level == LEVEL_QUICK && !n->ask.effort.limit_ticks;
+  return orders_are_several (n) && !is_hurried;
 }
 
 bool orders_had_other (const question *n) {

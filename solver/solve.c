@@ -3,7 +3,6 @@
 
 #include <assert.h>
 
-#include "base/order.h"
 #include "solver/attempt/attempt.h"
 #include "solver/placed.h"
 #include "solver/question.h"
@@ -90,62 +89,53 @@ static bool solve_rested (const solve_request *wanted, arena *a, solution *out, 
 typedef struct ladder {
   const trace *t;
   const solve_options *o; /* the whole question's */
-  effort asked;           /* likewise */
   solve_options rung;
   const plan **starts; /* the user's, and then the best so far */
   arena *arena;
   solution best;
   error why;        /* there is no plan yet */
+  int64_t left;     /* of ticks, where their number was named */
   int64_t ticks[2]; /* spent on the last rung, and on the one below it */
   int count;        /* rungs so far */
 } ladder;
 
-/* Below the levels, and above them. */
-enum { LOWER = 1, LEVELS = 3, TIMES = 8 };
+enum { LEVELS = 3, TIMES = 8 };
 static const search_level levels[LEVELS] = { LEVEL_QUICK, LEVEL_NORMAL, LEVEL_THOROUGH };
-
-static search_level level_of (int rung) {
-  int at = rung - LOWER;
-  return levels[at < 0 ? 0 : at < LEVELS ? at : LEVELS - 1];
-}
 
 /* The ticks of a search that ends with this rung; -1: none. */
 static int64_t ticks_to (const ladder *x, int rung) {
   solve_options o = *x->o;
-  int64_t times = 1, part = 1;
+  int64_t times = 1;
   if (rung < 0)
     return 0;
-  for (int i = rung; i >= LOWER + LEVELS; i--)
+  for (; rung >= LEVELS; rung--)
     times *= times < INT64_MAX / 4 / TIMES ? TIMES : 1;
-  for (int i = rung; i < LOWER; i++)
-    part *= TIMES;
-  o.level = level_of (rung);
-  int64_t ticks = max_of (1, search_default_ticks (x->t, &o) / part);
+  o.level = levels[rung];
+  int64_t ticks = search_default_ticks (x->t, &o);
   return ticks < INT64_MAX / 4 / times ? ticks * times : INT64_MAX / 4;
 }
 
-/* The next rung brings what is spent to its ticks. The lowest runs whatever the limit is, and the
-   next if that finds no plan; none runs in part, since its plans would not be those that more ticks
-   begin with. A search for the same places counts ticks in its own way. */
+/* The next rung brings what is spent to the next level, or to the ticks that were named, where
+   these are worth a rung. A search for the same places counts ticks in its own way. */
 static bool climbs (ladder *x) {
-  bool is_named = x->o->limit_ticks, by_level = x->o->same_places && !is_named;
-  if (by_level && x->count < LOWER)
-    x->count = LOWER;
   int at = x->count;
-  x->rung.level = level_of (at);
-  x->rung.limit_ticks = by_level ? 0 : max_of (1, ticks_to (x, at) - ticks_to (x, at - 1));
-  if (is_named)
-    return !at || (at <= LOWER && !x->best.plan) || ticks_to (x, at) <= x->o->limit_ticks;
-  return at <= LOWER || (at < LOWER + LEVELS && level_of (at - 1) != x->o->level);
+  int64_t whole = ticks_to (x, at) - ticks_to (x, at - 1),
+          ticks = whole < x->left ? whole : x->left;
+  bool is_named = x->o->limit_ticks, is_last = at && at <= LEVELS && levels[at - 1] == x->o->level;
+  x->rung.level = levels[at < LEVELS ? at : LEVELS - 1];
+  bool by_level = at ? x->o->same_places && !is_named : ticks == whole;
+  x->rung.limit_ticks = by_level ? 0 : ticks;
+  x->left -= ticks;
+  return is_named ? ticks > ticks_to (x, at - 1) / 2 : at < LEVELS && !is_last;
 }
 
 /* More ticks were of no use to the last rung. */
 static bool is_idle (const ladder *x) {
-  return x->count > LOWER + LEVELS && x->ticks[0] < x->ticks[1] + x->ticks[1] / 4;
+  return x->count > LEVELS && x->ticks[0] < x->ticks[1] + x->ticks[1] / 4;
 }
 
 static bool is_over (const ladder *x) {
-  effort full = solve_effort (x->o, &x->asked);
+  effort full = solve_effort (x->o, NULL);
   const plan *p = x->best.plan;
   return solve_stops (x->o) || is_idle (x) ||
          (p && p->predicted.step_ns <= solve_enough_of (&full, p->certificate.lower_bound_ns));
@@ -159,9 +149,9 @@ static bool try_rung (ladder *x, error *err) {
     x->starts[x->o->n_starts] = had.plan;
   x->rung.n_starts = x->o->n_starts + (had.plan != NULL);
   x->count++;
-  solve_request q = { .trace = x->t, .options = &x->rung, .effort = x->asked };
-  if (had.plan)
-    q.effort.beat_ns = had.plan->predicted.step_ns;
+  const solve_request q = { .trace = x->t,
+                            .options = &x->rung,
+                            .effort = { .beat_ns = had.plan ? had.plan->predicted.step_ns : 0 } };
   if (!solve_rested (&q, x->arena, &s, &why)) {
     x->why = why;
     return placed_may_go_on (&why) || error_set (err, why.code, "%s", why.text);
@@ -175,9 +165,10 @@ static bool try_rung (ladder *x, error *err) {
   return true;
 }
 
-static bool climb (const solve_request *q, arena *a, solution *out, error *err) {
-  const solve_options *o = q->options;
-  ladder x = { .t = q->trace, .o = o, .asked = q->effort, .rung = *o, .arena = a };
+static bool climb (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  ladder x = {
+    .t = t, .o = o, .rung = *o, .arena = a, .left = o->limit_ticks ? o->limit_ticks : INT64_MAX
+  };
   if (!(x.starts = NEW (a, o->n_starts + 1, const plan *, err)))
     return false;
   for (int32_t i = 0; i < o->n_starts; i++)
@@ -192,11 +183,6 @@ static bool climb (const solve_request *q, arena *a, solution *out, error *err) 
   return x.best.plan;
 }
 
-/* A search with ticks of its own, or along a known plan, is one rung. */
-static bool is_rung (const effort *e) {
-  return e->limit_ticks || e->follow;
-}
-
 bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                  error *err) {
   solve_options own = *o;
@@ -205,7 +191,7 @@ bool solve_with (const trace *t, const solve_options *o, const effort *e, arena 
   if (!o->solved && !(own.solved = solved_new (err)))
     return false;
   solve_request q = { .trace = t, .options = &own, .effort = e ? *e : (effort){ 0 } };
-  bool ok = is_rung (&q.effort) ? solve_rested (&q, a, out, err) : climb (&q, a, out, err);
+  bool ok = e ? solve_rested (&q, a, out, err) : climb (t, &own, a, out, err);
   if (!ok && !(e && (e->follow || e->beat_ns)))
     refusal_settle (t, &own, a, err);
   if (!o->solved)

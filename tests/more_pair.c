@@ -7,7 +7,6 @@
 #include "base/random.h"
 #include "base/units.h"
 #include "solver/options/allowed.h"
-#include "solver/search/search.h"
 #include "trace/summary.h"
 #include "trace/zoo/zoo.h"
 
@@ -252,44 +251,18 @@ static bool compare (cell *c, more_kind kind, more_pair *out, error *err) {
   return true;
 }
 
-/* A cell of that kind and seed, with a part of the usual effort; NULL: an error. */
-static cell *cell_of (arena *a, int64_t kind, uint64_t seed, int index, int part, bool small,
-                      error *err) {
-  cell *c = a ? NEW (a, 1, cell, err) : NULL;
-  if (!c)
-    return NULL;
-  c->arena = a;
-  c->random = random_seed (random_mix (random_mix (kind, (int64_t)seed), index));
-  lower_effort (&c->tuning, part);
-  return draw (c, small, err) ? c : NULL;
-}
-
 bool more_pair_of (more_kind kind, uint64_t seed, int index, int part, bool small, more_pair *out,
                    error *err) {
+  cell *c = NULL;
   arena *a = arena_made (err);
   *out = (more_pair){ .less_ns = INT64_MAX, .more_ns = INT64_MAX };
-  cell *c = cell_of (a, kind, seed, index, part, small, err);
-  bool ok = c && compare (c, kind, out, err);
-  arena_free (a);
-  return ok;
-}
-
-bool more_limits_of (uint64_t seed, int index, int part, bool small, more_limits *out,
-                     error *err) {
-  arena *a = arena_made (err);
-  *out = (more_limits){ .what = "" };
-  cell *c = cell_of (a, MORE_KINDS, seed, index, part, small, err);
-  bool ok = c;
-  int64_t limit = ok ? search_default_ticks (c->trace, &c->options) >> 2 * MORE_LIMITS : 0;
-  for (int i = 0; ok && i < MORE_LIMITS; i++) {
-    solution s;
-    solve_options o = c->options;
-    o.order = ORDER_AS_IS;
-    o.limit_ticks = out->ticks[i] = (limit + 1) << 2 * i;
-    ok = ask (c, &o, &out->step_ns[i], &s, err);
+  bool ok = a && (c = NEW (a, 1, cell, err));
+  if (ok) {
+    c->arena = a;
+    c->random = random_seed (random_mix (random_mix (kind, (int64_t)seed), index));
+    lower_effort (&c->tuning, part);
+    ok = draw (c, small, err) && compare (c, kind, out, err);
   }
-  if (ok)
-    snprintf (out->what, sizeof out->what, "%s", c->name);
   arena_free (a);
   return ok;
 }

@@ -24,15 +24,4 @@ enum { MORE_GAP_PPM = 5000, MORE_WORST_PPM = 1000000000 };
 bool more_pair_of (more_kind kind, uint64_t seed, int index, int part, bool small, more_pair *out,
                    error *err) MUST_CHECK;
 
-/* One step under limits of which each is four times the one below it, up to a quarter of the usual
-   effort. */
-enum { MORE_LIMITS = 6 };
-typedef struct more_limits {
-  char what[120];
-  int64_t ticks[MORE_LIMITS], step_ns[MORE_LIMITS]; /* INT64_MAX: no plan */
-} more_limits;
-
-bool more_limits_of (uint64_t seed, int index, int part, bool small, more_limits *out,
-                     error *err) MUST_CHECK;
-
 #endif

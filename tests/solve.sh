@@ -293,13 +293,13 @@ compares() {
 }
 known() { # a plan from elsewhere is a start: kept where nothing faster is found, and else its order, cuts and drops are tried
   local ask="solve vgg.json --swap-only --gap 0 --limit" step
-  run 4 $ask 3000000 --budget 3098MiB --json -o known.json && step=$(number step_ns) || return 1
+  run 4 $ask 200000 --budget 3GiB --json -o known.json && step=$(number step_ns) || return 1
   run 4 $ask 1 --budget 3100MiB --json && [ "$(number step_ns)" -gt "$step" ] || { echo "nothing to gain by a start"; return 1; }
   run 4 $ask 1 --budget 3100MiB --from known.json --proof --json -o here.json && [ "$(number step_ns)" -le "$step" ] && says '"from": ?"known.json"' &&
     run 0 check vgg.json here.json && run 0 prove vgg.json here.json || return 1
   run 4 $ask 1 --budget 2900MiB --from known.json -o here.json && complains 'known.json: no plan here, so only its order, cuts and drops are tried: rule peak' &&
     run 0 check vgg.json here.json || return 1
-  run 4 solve vgg.json --gap 0 --recompute off --limit 20000 --budget 3GiB -o cut.json && grep -q '"parts"' cut.json && run 4 $ask 1 --budget 3100MiB --from cut.json,known.json --json &&
+  run 4 solve vgg.json --gap 0 --limit 20000 --budget 3GiB -o cut.json && grep -q '"parts"' cut.json && run 4 $ask 1 --budget 3GiB --from cut.json,known.json --json &&
     complains 'cut.json: no plan here, and of no use: it runs ops in parts that are not allowed' && [ "$(number step_ns)" -le "$step" ] || return 1
   run 0 solve tiny.json --budget 98% --gap 1000% --from known.json && complains 'of no use: the plan is for the trace' &&
     run 3 $ask 1 --from nowhere && run 2 solve vgg.json --policy g10 --from known.json && complains 'of our own planner'

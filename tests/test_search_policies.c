@@ -116,9 +116,6 @@ END_TEST
 
 START_TEST (a_published_plan_that_drops_keeps_a_proof) {
   int taken = 0;
-  error none = { 0 };
-  tuning hardly = tuning_shipped; /* our own search finds little */
-  ck_assert (tuning_read (&hardly, "search_ticks=1,search_swaps_ticks=1", &none));
   for (uint64_t seed = 1; seed < NETWORKS; seed++) {
     policy_case x;
     solution s;
@@ -129,7 +126,6 @@ START_TEST (a_published_plan_that_drops_keeps_a_proof) {
                         .budget_bytes = policy_case_budget (&x, 55 + (int)(seed % 5) * 9),
                         .host_bytes = x.device.host_bytes,
                         .limit_ticks = 1,
-                        .tuning = &hardly,
                         .keep_proof = true,
                         .recompute = seed % 2 ? RECOMPUTE_AUTO : RECOMPUTE_ONLY };
     if (!solve (x.trace, &o, x.arena, &s, &err))

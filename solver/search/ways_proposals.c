@@ -38,16 +38,12 @@ static int32_t cuts_to_solve (const ways *m) {
   return m->family.count < most ? m->family.count : (int32_t)most;
 }
 
-/* A short search compares cuts for at most this many times its limit. */
-enum { LEAST_TIMES = 2 };
-
 bool ways_cuts (ways *m, error *err) {
   const sections_family *f = &m->family;
   bool swaps = m->o->recompute != RECOMPUTE_ONLY;
   int64_t least = tuned (m->o->tuning, TUNE_search_cuts_least) * (int64_t)m->t->n_ops;
   int64_t ticks = ways_share (m, tuned (m->o->tuning, TUNE_search_cuts_part));
-  least = max_of (least, tuned (m->o->tuning, TUNE_search_cuts_floor));
-  ticks = max_of (ticks, min_of (least, LEAST_TIMES * m->limit_ticks));
+  ticks = max_of (ticks, max_of (least, tuned (m->o->tuning, TUNE_search_cuts_floor)));
   if (!sections_search (m->t, m->o, ticks, m->arena, &m->family, err))
     return false;
   m->ticks += f->ticks;
