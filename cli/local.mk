@@ -131,6 +131,8 @@ ferry_SOURCES = \
   cli/run/share_rooms.h \
   cli/service/network.c \
   cli/service/network.h \
+  cli/service/ranks.c \
+  cli/service/ranks.h \
   cli/service/serve.c \
   cli/service/token.c \
   cli/service/waiting.c \

@@ -8,8 +8,12 @@
 #include "trace/check/check.h"
 
 bool job_read (call *c, int i, sim_job *job, rewritten *rw) {
-  const char *path = c->operands[2 * i + 1];
-  trace *t = call_trace (c, c->operands[2 * i]);
+  return job_read_at (c, 2 * i, job, rw);
+}
+
+bool job_read_at (call *c, int operand, sim_job *job, rewritten *rw) {
+  const char *path = c->operands[operand + 1];
+  trace *t = call_trace (c, c->operands[operand]);
   plan *p = t ? call_plan (c, path) : NULL;
   if (!p)
     return false;

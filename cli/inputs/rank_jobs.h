@@ -15,6 +15,8 @@ typedef struct rank_jobs {
 
 /* The i-th TRACE and its PLAN, which is checked and may be for no other. */
 bool job_read (call *c, int i, sim_job *job, rewritten *rw) MUST_CHECK;
+/* The same; TRACE is that operand, and PLAN the next. */
+bool job_read_at (call *c, int operand, sim_job *job, rewritten *rw) MUST_CHECK;
 /* Those of --host and --ranks; without --ranks, as many as pairs, or one pair on all cards. */
 bool rank_jobs_read (call *c, rank_jobs *out) MUST_CHECK;
 

@@ -64,7 +64,7 @@ static bool put_option (call *c, json_writer *w, const member *m, const device *
   const char *text = call_text (c, m->option);
   bool percent = text && strchr (text, '%');
   bool sized = m->type == TYPE_INT && ends_with (m->name, "_bytes");
-  if (!text || (sized && percent) || (m->type == TYPE_PERCENT && !percent))
+  if (!text || m->type == TYPE_HOST || (sized && percent) || (m->type == TYPE_PERCENT && !percent))
     return true;
   if (m->type == TYPE_PERCENT || m->type == TYPE_SHARE)
     return put_share (c, w, m, text);

@@ -13,6 +13,7 @@
 #include "cli/inputs/devices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/service/network.h"
+#include "cli/service/ranks.h"
 #include "cli/service/waiting.h"
 #include "trace/cards.h"
 #include "trace/check/check.h"
@@ -222,6 +223,7 @@ static int run (call *c) {
   } jobs[] = { { "wait", waiting_run },
                { "import", run_import },
                { "verify", run_verify },
+               { "ranks", ranks_verify },
                { "legal", run_legal } };
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
     if (strcmp (c->operands[0], jobs[i].name) == 0)
@@ -234,13 +236,13 @@ static int run (call *c) {
 const cli_command command_worker = {
   .name = "worker",
   .says = "run one job of `ferry serve`; not for users",
-  .operands = "wait|import|verify|legal ...",
+  .operands = "wait|import|verify|ranks|legal ...",
   .least = 1,
   .most = -1,
   .about =
       "Processes of the service: `wait` runs one command in a sandbox, as the daemon says, "
       "`import` makes a trace of an upload, `verify` checks a plan, simulates it again and draws "
-      "it, `legal` checks the plans of several jobs. How they are called may change with each "
+      "it, `ranks` does so for those of a host, `legal` checks the plans of several jobs. How they are called may change with each "
       "version.\n",
   .run = run,
 };

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "server/api/cards.h"
 #include "solver/ask/ask.h"
@@ -57,12 +58,23 @@ static bool find_card (looking *l, const char *name, device *out) {
          read_card (l, &found, out);
 }
 
-/* The job's card: that of the request, or the trace's own. */
+/* The file of the host: that of the request, or one by its name. */
+static bool find_host (looking *l, json *out) {
+  json host = json_member (l->root, "host");
+  const char *name = request_text (l->q, &host);
+  *out = host;
+  return json_is_object (&host) ||
+         (name && find_file (l, &l->hosts, l->s->options.host_files, name, out));
+}
+
+/* The job's card: that of the request or its host, or the trace's own. */
 static bool card_of (looking *l, device *out) {
-  json named = json_member (l->root, "device");
-  const char *name = request_text (l->q, &named);
+  json named = json_member (l->root, "device"), host;
   if (json_is_object (&named))
     return read_card (l, &named, out);
+  if (json_is_absent (&named) && find_host (l, &host))
+    named = json_member (&host, "device");
+  const char *name = request_text (l->q, &named);
   name = name ? name : l->own[0];
   return name && find_card (l, name, out);
 }
@@ -127,34 +139,45 @@ static void check_pack (looking *l) {
   }
 }
 
+/* The most ranks that the request has: as it says, or of its stages and jobs. */
+static int64_t most_ranks (const looking *l, const char **where) {
+  json list = json_member (l->root, "ranks"), stages = json_member (l->root, "stages"),
+       jobs = json_member (l->root, "jobs");
+  int64_t most = asked_int (l->root, "ranks", 0), ranks = 0;
+  error ignored = { 0 };
+  *where = "ranks";
+  for (size_t i = 0; i < json_count (&list); i++) {
+    json e = json_element (&list, i);
+    if (json_get_int (&e, 1, MOST_INT, &ranks, &ignored))
+      most = max_of (most, ranks);
+  }
+  int64_t traces = json_is_absent (&stages) ? (int64_t)json_count (&jobs)
+                                            : 1 + (int64_t)json_count (&stages);
+  if (most || !traces)
+    return most;
+  *where = json_is_absent (&stages) ? "jobs" : "stages";
+  return traces;
+}
+
 /* A host, and no more ranks than it has cards. */
-static void check_host (looking *l, const json *host) {
-  const char *name = request_text (l->q, host);
-  int64_t cards = 0, ranks = 0;
+static void check_host (looking *l) {
+  int64_t cards = 0;
   error wrong = { 0 };
-  json found, list = json_member (l->root, "ranks");
-  if (!name || !find_file (l, &l->hosts, l->s->options.host_files, name, &found)) {
+  const char *where;
+  json found;
+  if (!find_host (l, &found)) {
     add (l, "host", "there is no such host; `ferry hosts` lists them");
     return;
   }
-  json has = json_member (&found, "cards");
-  for (size_t i = 0; json_get_int (&has, 1, MOST_INT, &cards, &wrong) && i < json_count (&list);
-       i++) {
-    json e = json_element (&list, i);
-    if (!json_get_int (&e, 1, MOST_INT, &ranks, &wrong) || ranks > cards) {
-      error_set (&wrong, ERR_input, "%s has %lld cards", name, (long long)cards);
-      add (l, "ranks", wrong.text);
-      return;
-    }
+  json has = json_member (&found, "cards"), name = json_member (&found, "name");
+  if (json_get_int (&has, 1, MOST_INT, &cards, &wrong) && most_ranks (l, &where) > cards) {
+    error_set (&wrong, ERR_input, "%s has %lld cards", request_text (l->q, &name),
+               (long long)cards);
+    add (l, where, wrong.text);
   }
 }
 
 static void check_grid (looking *l) {
-  json host = json_member (l->root, "host");
-  if (!json_is_absent (&host)) {
-    check_host (l, &host);
-    return;
-  }
   json list = json_member (l->root, "devices"), from = json_member (l->root, "from");
   if (!json_count (&list) && json_is_absent (&from) && !l->own[0])
     add (l, "devices", "the trace does not say which device it was made for: name one");
@@ -174,6 +197,22 @@ static bool read_info (looking *l, int i, const char *info) {
   return known;
 }
 
+static void check_all (looking *l, const job_kind *k) {
+  bool grid = strcmp (k->name, "what-if") == 0;
+  json host = json_member (l->root, "host");
+  bool ranks = !json_is_absent (&host);
+  if (ranks)
+    check_host (l);
+  if (l->a->n_faults)
+    return;
+  if (!ranks && k->operand == OPERAND_JOBS)
+    check_pack (l);
+  else if (!ranks && grid)
+    check_grid (l);
+  else if (!grid && k->operand == OPERAND_TRACE)
+    check_one (l);
+}
+
 void cards_check (service *s, request *q, const job_kind *k, asked *a, const char *const *infos) {
   error ignored = { 0 };
   looking l = { .s = s, .q = q, .a = a };
@@ -183,12 +222,8 @@ void cards_check (service *s, request *q, const job_kind *k, asked *a, const cha
   json_document *d = json_open (a->text, (int64_t)strlen (a->text), &ignored);
   json root = d ? json_root (d) : (json){ 0 };
   l.root = &root;
-  if (d && k->operand == OPERAND_JOBS)
-    check_pack (&l);
-  else if (d && strcmp (k->name, "what-if") == 0)
-    check_grid (&l);
-  else if (d && k->operand == OPERAND_TRACE)
-    check_one (&l);
+  if (d)
+    check_all (&l, k);
   json_close (d);
   json_close (l.known);
   json_close (l.hosts);

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "solver/policy/policy.h"
 #include "trace/device.h"
+#include "trace/host.h"
 #include "trace/zoo/zoo.h"
 
 typedef struct reader {
@@ -126,6 +127,24 @@ static bool read_device (reader *r, const json *j, const member *m, error *wrong
     return false;
   json_put_key (&r->w, m->name);
   device_write (&r->w, &d);
+  return true;
+}
+
+/* Its cards are known ones: a file's name would be read where the worker runs. */
+static bool read_host (reader *r, const json *j, const member *m, error *wrong) {
+  static const read_options strict = { .strict = true };
+  json name = json_member (j, "name"), card = json_member (j, "device");
+  const char *text = "";
+  gpu_host h;
+  if (json_is_string (j))
+    return read_name (r, j, m, wrong);
+  if (!json_want_object (j, wrong) ||
+      (json_is_absent (&name) && !json_error (&name, wrong, "a name is needed")) ||
+      !want_name (&name, &text, wrong) || !host_read (j, &strict, r->arena, &h, wrong) ||
+      !want_known (r, &card, TYPE_DEVICE, &text, wrong))
+    return false;
+  json_put_key (&r->w, m->name);
+  host_write (&r->w, &h);
   return true;
 }
 
@@ -258,6 +277,24 @@ static bool read_trace (reader *r, const json *j, const member *m, error *wrong)
   return keep_trace (r, text, wrong);
 }
 
+/* Beside the one of `trace`. */
+static bool read_traces (reader *r, const json *list, const member *m, error *wrong) {
+  size_t n = json_count (list);
+  if (!json_is_array (list) || n < 1 || n >= MOST_PACK_JOBS)
+    return json_error (list, wrong, "must be a list of 1 to %d traces", MOST_PACK_JOBS - 1);
+  json_put_key (&r->w, m->name);
+  json_open_array (&r->w);
+  bool ok = true;
+  for (size_t i = 0; ok && i < n; i++) {
+    json e = json_element (list, i);
+    const char *text = "";
+    ok = want_digest (&e, &text, wrong) && keep_trace (r, text, wrong);
+    json_put_text (&r->w, text);
+  }
+  json_close_array (&r->w);
+  return ok;
+}
+
 static bool read_member (reader *r, const json *j, const member *m, error *wrong) {
   switch (m->type) {
   case TYPE_INT:
@@ -278,8 +315,12 @@ static bool read_member (reader *r, const json *j, const member *m, error *wrong
     return read_pairs (r, j, m, wrong);
   case TYPE_DEVICE:
     return read_device (r, j, m, wrong);
+  case TYPE_HOST:
+    return read_host (r, j, m, wrong);
   case TYPE_TRACE:
     return read_trace (r, j, m, wrong);
+  case TYPE_TRACES:
+    return read_traces (r, j, m, wrong);
   case TYPE_JOBS:
     return read_jobs (r, j, m, wrong);
   default:
@@ -374,21 +415,30 @@ static void check_policy (const json *root, asked *out) {
 }
 
 /* A host with several cards decides on card and links, and on how much may be pinned. */
-static void check_ranks (const json *root, asked *out) {
-  static const char *const others[] = { "batches", "devices", "host_bytes", "links_bytes_per_s" };
-  error wrong = { 0 };
-  json ranks = json_member (root, "ranks"), host = json_member (root, "host");
+static void check_ranks (const job_kind *k, const json *root, asked *out) {
+  static const char *const others[] = { "batches",           "compare",       "devices", "host_bytes",
+                                        "links_bytes_per_s", "noise_percent", "policy",  "same_places" };
+  static const char *const needs[] = { "ranks", "stages" };
+  json host = json_member (root, "host");
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     check_pair (root, "host", others[i], out);
-  if (!json_is_absent (&ranks) && json_is_absent (&host)) {
-    json_error (&ranks, &wrong, "needs a host");
+  if (k->operand == OPERAND_JOBS)
+    check_pair (root, "host", "points", out);
+  if (k->output == OUTPUT_PLAN && !is_word (root, "for", "replay"))
+    check_pair (root, "host", "for", out);
+  for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+    error wrong = { 0 };
+    json j = json_member (root, needs[i]);
+    if (json_is_absent (&j) || !json_is_absent (&host))
+      continue;
+    json_error (&j, &wrong, "needs a host");
     add_fault (out, &wrong);
   }
 }
 
 /* Effort is a limit of ticks, times are scaled in one way, and swaps alone are one choice of what a
    plan may do. */
-static void check_pairs (const json *root, asked *out) {
+static void check_pairs (const job_kind *k, const json *root, asked *out) {
   static const char *const pairs[][2] = { { "budget_bytes", "budget_ppm" },
                                           { "reserve_bytes", "reserve_ppm" },
                                           { "effort", "limit_ticks" },
@@ -402,14 +452,14 @@ static void check_pairs (const json *root, asked *out) {
   if (json_get_bool (&swaps, &alone, &ignored) && alone)
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
       check_pair (root, "swap_only", choices[i], out);
-  check_ranks (root, out);
+  check_ranks (k, root, out);
   check_executor (root, out);
   check_policy (root, out);
 }
 
 /* A network has no times of its own: without a device there is nothing to plan. */
 static bool is_needed (const job_kind *k, const member *m) {
-  return !m->option || (m->type == TYPE_DEVICE && k->operand == OPERAND_NETWORK);
+  return (!m->option && m->type != TYPE_TRACES) || (m->type == TYPE_DEVICE && k->operand == OPERAND_NETWORK);
 }
 
 bool asked_read (const job_kind *k, const bytes *body, const char *const *devices, arena *a,
@@ -441,7 +491,7 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
   if (object && !json_get_bool (&only, &out->only_validate, &wrong))
     add_fault (out, &wrong);
   if (object)
-    check_pairs (&root, out);
+    check_pairs (k, &root, out);
   out->length_s = asked_length_s (&root);
   bool ok = out->n_faults == 0 && finish (&r, k->name, err);
   json_close (d);

@@ -44,7 +44,8 @@ typedef struct job_call {
   int n;
   job_file files[MOST_PACK_JOBS];
   int n_files;
-  const char *device; /* text of device.json, or NULL */
+  const char *device, *host; /* texts of device.json and host.json, or NULL */
+  const char *host_name;     /* of ranks: for --host, or NULL */
   int64_t time_limit_s;
   const char *fingerprint, *name; /* of an import, or NULL */
 } job_call;

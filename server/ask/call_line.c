@@ -70,6 +70,11 @@ static bool put_member (line *l, const json *root, const member *m) {
     l->out->device = json_canonical (&j, false, l->arena, l->err);
     return l->out->device && put (l, "--device=./device.json");
   }
+  if (m->type == TYPE_HOST && json_is_object (&j)) {
+    l->out->host = json_canonical (&j, false, l->arena, l->err);
+    l->out->host_name = "./host.json";
+    return l->out->host && put (l, "--host=./host.json");
+  }
   if (strcmp (m->name, "time_limit_s") == 0) {
     if (!json_get_int (&j, 0, MOST_INT, &l->out->time_limit_s, l->err))
       return false;
@@ -78,6 +83,7 @@ static bool put_member (line *l, const json *root, const member *m) {
                                  (long long)l->out->time_limit_s));
   }
   const char *text = value_text (l, &j, m);
+  l->out->host_name = m->type == TYPE_HOST ? text : l->out->host_name;
   return text && put (l, arena_format (l->arena, l->err, "--%s=%s", m->option, text));
 }
 
@@ -109,6 +115,18 @@ static bool put_jobs (line *l, const json *root) {
   return true;
 }
 
+/* Further ranks' traces, in their order. */
+static bool put_stages (line *l, const json *root) {
+  json list = json_member (root, "stages");
+  for (size_t i = 0; i < json_count (&list) && l->out->n_files < MOST_PACK_JOBS; i++) {
+    json e = json_element (&list, i);
+    const char *file = arena_format (l->arena, l->err, "./stage%zu.trace.json", i + 1);
+    if (!file || !add_file (l, file, &e))
+      return false;
+  }
+  return true;
+}
+
 static bool put_operand (line *l, const job_kind *k, const json *root) {
   const char *text = "";
   if (k->operand == OPERAND_JOBS)
@@ -117,11 +135,16 @@ static bool put_operand (line *l, const job_kind *k, const json *root) {
                               : k->operand == OPERAND_BODY  ? "body"
                                                             : "trace");
   if (k->operand != OPERAND_NETWORK)
-    return add_file (l, k->operand == OPERAND_BODY ? "./body" : "./trace.json", &j);
+    return add_file (l, k->operand == OPERAND_BODY ? "./body" : "./trace.json", &j) &&
+           put_stages (l, root);
   return json_get_text (&j, &text, l->err) && put (l, arena_string (l->arena, text, l->err));
 }
 
-static bool put_output (line *l, const job_kind *k) {
+/* Curves and least budgets of stages have neither a picture nor a plan. */
+static bool put_output (line *l, const job_kind *k, const json *root) {
+  json stages = json_member (root, "stages");
+  if (!json_is_absent (&stages) && k->letter != 'S')
+    return true;
   switch (k->output) {
   case OUTPUT_PICTURE:
     return put (l, "--svg=./picture.svg");
@@ -157,7 +180,7 @@ bool asked_call (const job_kind *k, const char *text, int64_t most_s, arena *a, 
   }
   for (const member *m = members; ok && m->name; m++)
     ok = !member_is_of (m, k) || put_member (&l, &root, m);
-  ok = ok && put (&l, "--json") && put_output (&l, k) && put_operand (&l, k, &root);
+  ok = ok && put (&l, "--json") && put_output (&l, k, &root) && put_operand (&l, k, &root);
   json_close (d);
   return ok;
 }

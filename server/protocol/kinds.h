@@ -44,11 +44,13 @@ typedef enum member_type {
   TYPE_DEVICES,  /* a list of names of cards */
   TYPE_PAIRS,    /* key=value,... */
   TYPE_DEVICE,   /* a name, or an object as in docs/formats.md */
+  TYPE_HOST,     /* a name, or an object as in docs/hosts.md */
   TYPE_SIZES,    /* a list of bytes, or of texts such as "50%" */
   TYPE_RATES,    /* a list of bytes a second */
   TYPE_TIMES,    /* a list of factors */
   TYPE_COUNTS,   /* a list of numbers */
   TYPE_TRACE,    /* the id of one */
+  TYPE_TRACES,   /* a list of those */
   TYPE_NETWORK,  /* a name of the zoo */
   TYPE_JOBS,     /* names with ids of traces */
 } member_type;

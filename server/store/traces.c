@@ -135,7 +135,10 @@ bool store_find_curve (store *s, const curve_wanted *w, arena *a, curve_row *out
           " and j.request like '%\"trace\":\"' || t.id || '\"%'"
           " and ($2 = '' or (exists (select 1 from owner o where o.object = t.id and o.owner = $2)"
           " and exists (select 1 from owner p where p.object = j.id and p.owner = $2)))"
-          " and ($4 = '' or j.request like '%\"host\":\"' || $4 || '\"%')"
+          /* A host's own name stands before what may be pinned, those of its groups do not. */
+          " and case when $4 = '' then j.request not like '%\"host\":%'"
+          " else j.request like '%\"host\":\"' || $4 || '\"%' or"
+          " j.request like '%\"name\":\"' || $4 || '\",\"pinned_bytes\":%' end"
           " order by j.finished_ms desc, j.id limit 1",
           a, &rows, err, w->fingerprint, w->owner, w->kind, w->host))
     return false;

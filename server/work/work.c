@@ -11,6 +11,7 @@
 #include "server/work/spare.h"
 #include "server/work/work.h"
 #include "server/service/folder.h"
+#include "trace/host.h"
 
 enum { MOST_RATIO = 200, UNRATIONED_BYTES = 16 << 20 };
 
@@ -50,6 +51,15 @@ static bool link_files (service *s, work *w, error *err) {
   return true;
 }
 
+/* NULL: the request has none. */
+static bool put_text (const service *s, const work *w, const char *name, const char *text,
+                      error *err) {
+  char path[400];
+  work_path (w, name, path);
+  return !text || (file_write (path, text, (int64_t)strlen (text), FILE_PLAIN, err) &&
+                   give (s, path, err));
+}
+
 static bool make_folder (service *s, work *w, error *err) {
   char path[400];
   snprintf (w->folder, sizeof w->folder, "%s/work/%.64s.%lld", s->options.folder, w->job.id,
@@ -64,11 +74,8 @@ static bool make_folder (service *s, work *w, error *err) {
     return complain (err);
   if (w->kind->output == OUTPUT_PLANS && !give (s, path, err))
     return false;
-  work_path (w, "device.json", path);
-  return (!w->call.device ||
-          (file_write (path, w->call.device, (int64_t)strlen (w->call.device), FILE_PLAIN, err) &&
-           give (s, path, err))) &&
-         link_files (s, w, err);
+  return put_text (s, w, "device.json", w->call.device, err) &&
+         put_text (s, w, "host.json", w->call.host, err) && link_files (s, w, err);
 }
 
 /* ---- processes ---- */
@@ -139,32 +146,86 @@ bool work_has_plan (const work *w) {
   return w->kind->output == OUTPUT_PLAN && file_exists (path);
 }
 
-bool work_verify (service *s, work *w, error *err) {
-  const char *all[7 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
+/* The file of the n-th plan of ranks; NULL: there is none, or *err. */
+static const char *rank_plan (const work *w, int n, error *err) {
   char path[400];
-  int n = 2;
-  if (w->kind->output == OUTPUT_PLAN) {
-    all[n++] = "trace.json";
-    all[n++] = "plan.json";
-    all[n++] = "picture.svg";
-    all[n++] = "chrome.json";
-    all[n++] = "timeline.json";
-  } else {
-    all[1] = "legal";
-    for (int i = 0; i < w->call.n_files; i++) {
-      const char *plan = arena_format (w->arena, err, "plans/%s.json", w->call.files[i].job);
-      if (!plan)
-        return false;
-      work_path (w, plan, path);
-      if (!file_exists (path))
-        continue;
-      all[n++] = w->call.files[i].name;
-      all[n++] = plan;
-    }
+  const char *file = n ? arena_format (w->arena, err, "plan.%d.json", n) : "plan.json";
+  if (file)
+    work_path (w, file, path);
+  return file && n < HOST_MOST_CARDS && file_exists (path) ? file : NULL;
+}
+
+static bool has_ranks (const work *w) {
+  return w->kind->letter == 'S' && w->call.host_name;
+}
+
+/* As many words of a command as its plans need. */
+typedef struct words {
+  const char *all[7 + 2 * HOST_MOST_CARDS];
+  int n;
+} words;
+
+static void say (words *to, const char *text) {
+  to->all[to->n++] = text;
+}
+
+/* The daemon wrote down the answer, which says how long a step takes. */
+static bool say_ranks (const service *s, const work *w, words *to, error *err) {
+  char path[400];
+  const char *plan;
+  work_path (w, "result.json", path);
+  if (!give (s, path, err))
+    return false;
+  say (to, "ranks");
+  say (to, "result.json");
+  say (to, "picture.svg");
+  say (to, w->call.host_name);
+  for (int i = 0; (plan = rank_plan (w, i, err)); i++) {
+    say (to, w->call.files[i % w->call.n_files].name);
+    say (to, plan);
   }
+  return !err->code;
+}
+
+static bool say_plans (const work *w, words *to, error *err) {
+  char path[400];
+  say (to, "legal");
+  for (int i = 0; i < w->call.n_files; i++) {
+    const char *plan = arena_format (w->arena, err, "plans/%s.json", w->call.files[i].job);
+    if (!plan)
+      return false;
+    work_path (w, plan, path);
+    if (!file_exists (path))
+      continue;
+    say (to, w->call.files[i].name);
+    say (to, plan);
+  }
+  return true;
+}
+
+static void say_plan (words *to) {
+  static const char *const all[] = { "verify",      "trace.json",  "plan.json",
+                                     "picture.svg", "chrome.json", "timeline.json" };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    say (to, all[i]);
+}
+
+static bool say_verify (const service *s, const work *w, words *to, error *err) {
+  if (w->kind->output == OUTPUT_PLANS)
+    return say_plans (w, to, err);
+  if (has_ranks (w))
+    return say_ranks (s, w, to, err);
+  say_plan (to);
+  return true;
+}
+
+bool work_verify (service *s, work *w, error *err) {
+  words of = { { "worker" }, 1 };
+  if (!say_verify (s, w, &of, err))
+    return false;
   close (w->progress);
   w->progress = -1;
-  if (!run_limited (s, w, all, n, VERIFY_S, "verified.json", err))
+  if (!run_limited (s, w, of.all, of.n, VERIFY_S, "verified.json", err))
     return false;
   w->phase = WORK_VERIFIES;
   w->stop = w->stop == STOP_TIME ? STOP_NONE : w->stop; /* that was of the search */
@@ -257,6 +318,22 @@ static bool keep_plans (service *s, work *w, json_writer *out, error *err) {
   return true;
 }
 
+/* Further plans of ranks: plan.1, plan.2; a JSON object has plan.10 before plan.2. */
+static bool keep_rank_plans (service *s, work *w, json_writer *out, error *err) {
+  const char *names[HOST_MOST_CARDS];
+  size_t n = 0;
+  for (int i = 1; has_ranks (w) && rank_plan (w, i, err); i++)
+    if (!(names[n++] = arena_format (w->arena, err, "plan.%d", i)))
+      return false;
+  qsort (names, n, sizeof *names, by_text);
+  for (size_t i = 0; i < n; i++) {
+    const char *file = arena_format (w->arena, err, "%s.json", names[i]);
+    if (!file || !keep_file (s, w, names[i], file, out, err))
+      return false;
+  }
+  return !err->code;
+}
+
 /* An import's trace gets its owners and names, and the upload is known from now on. */
 static bool keep_trace (service *s, work *w, char digest[65], error *err) {
   char path[400];
@@ -293,6 +370,7 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
             keep_file (s, w, "picture", "picture.svg", &out, err) &&
             keep_file (s, w, "plan", "plan.json", &out, err) &&
             (w->kind->output != OUTPUT_PLANS || keep_plans (s, w, &out, err)) &&
+            keep_rank_plans (s, w, &out, err) &&
             keep_file (s, w, "result", "result.json", &out, err) &&
             keep_file (s, w, "timeline", "timeline.json", &out, err) &&
             read_verified (w, &verified, err);

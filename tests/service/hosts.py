@@ -109,6 +109,81 @@ print (c.per_task, c.host_mib, c.say)""")
   shards, pinned = -(-a["card_bytes"] // (1 << 30)), -(-a["pinned_host_bytes"] // (1 << 20))
   assert p.stdout.split ("\t")[:2] == [f"gres/shard:{shards}", str (pinned)] and f"for 2 ranks on {host}" in p.stdout, (p.stdout, p.stderr, a)
 
+own = json.load (open (os.path.join (os.environ["srcdir"], "data/hosts", host + ".json")))
+own.update (name="mine", cards=3, pinned_bytes=own["pinned_bytes"] // 2)
+own["groups"][0]["cards"] = [0, 1, 2]
+json.dump (own, open ("mine.json", "w"))
+plain = {"swap_only": True, "limit_ticks": 200}
+def done (kind, request):
+  j = s.job (kind, request)
+  return j, s.ask ("GET", f"/v1/{kind}/{j['id']}/result").json ()
+def kept (j, name):
+  r = s.ask ("GET", f"/v1/{j['kind']}/{j['id']}/files/{name}")
+  return r.body if r.status == 200 else None
+
+@claim ("a host is a name or an object, in every kind of job, and answers are those of the commands")
+def _ ():
+  for given, named in ((host, host), (own, "./mine.json")):
+    j, a = done ("schedules", {"trace": trace, "budget_ppm": 700000, "host": given, "ranks": 2, **plain})
+    b = json.loads (ferry ("solve", "-q", "a.json", "-b", "70%", "--host", named, "--ranks", "2", *quick, "--json", "-o", "p.json").stdout)
+    assert a == b and j["verified"]["step_ns"] == a["step_ns"] and j["verified"]["ranks"] == 2, (a, b, j)
+    assert kept (j, "plan") == open ("p.json", "rb").read ()
+    assert b"copy out" in kept (j, "picture") and kept (j, "timeline") is None
+    for kind, command, more, words in (("curves", "curve", {"budgets": ["80%"]}, ("-b", "80%")), ("min-memory", "min-memory", {"slowdown_ppm": 500000}, ("-s", "50%"))):
+      a = done (kind, {"trace": trace, "host": given, "ranks": 2, **more, **plain})[1]
+      assert a == json.loads (ferry (command, "-q", "a.json", "--host", named, "--ranks", "2", *words, *quick, "--json").stdout), kind
+    a = done ("comparisons", {"trace": trace, "host": given, "ranks": 2, "budget_ppm": 900000, "policies": ["vdnn-all", "ferry"], **plain})[1]
+    assert [r["predicted"] for r in a["rows"]] == [r["predicted"] for r in json.loads (ferry ("compare", "-q", "a.json", "--host", named, "--ranks", "2", "-b", "90%", "--policies", "vdnn-all,ferry", *quick, "--json").stdout)["rows"]]
+    a = done ("what-if", {"trace": trace, "host": given, "ranks": [1, 2], "memory": ["80%"], **plain})[1]
+    assert a["rows"] == json.loads (ferry ("whatif", "-q", "a.json", "--host", named, "--ranks", "1,2", "-b", "80%", *quick, "--json").stdout)["rows"]
+    a = done ("max-batch", {"network": "alexnet", "device": own["device"], "image": 64, "width_divisor": 4, "classes": 100, "memory_bytes": 64 << 20, "most": 64, "host": given, "ranks": 2, **plain})[1]
+    assert a["device"] == own["device"] and "network" in a, a
+  # the name of an object is what advice asks for; a curve with a host is no advice for one card
+  assert advice (host="mine", max_slowdown_ppm=4000000)["ranks"] == 2
+  problem (s.ask ("GET", "/v1/advice?fingerprint=net"), 404, "unknown-profile")
+
+@claim ("stages of one job and jobs of a host are planned by the service as here")
+def _ ():
+  ferry ("zoo", "-q", *SMALL[:1], "--batch", "8", *SMALL[3:], "-o", "b.json")
+  second = s.upload ("b.json")
+  assert second != trace
+  j, a = done ("schedules", {"trace": trace, "stages": [second], "budget_ppm": 700000, "host": own, **plain})
+  b = json.loads (ferry ("solve", "-q", "a.json", "b.json", "-b", "70%", "--host", "./mine.json", *quick, "--json", "-o", "p.json").stdout)
+  assert a == b and j["verified"]["plans"] == 2, (a, b)
+  assert [kept (j, n) for n in ("plan", "plan.1", "plan.2")] == [open ("p.json", "rb").read (), open ("p.1.json", "rb").read (), None]
+  for kind, more, words in (("curves", {"budgets": ["80%"]}, ("curve", "-b", "80%")), ("min-memory", {"slowdown_ppm": 500000}, ("min-memory", "-s", "50%"))):
+    assert done (kind, {"trace": trace, "stages": [second], "host": own, **more, **plain})[1] == json.loads (ferry (*words, "-q", "a.json", "b.json", "--host", "./mine.json", *quick, "--json").stdout)
+  j, a = done ("packs", {"jobs": [{"name": "a", "trace": trace}, {"name": "b", "trace": second}], "memory_bytes": 140 << 20, "host": own, **plain})
+  assert a == json.loads (ferry ("pack", "-q", "a.json", "b.json", "-b", "140MiB", "--host", "./mine.json", *quick, "--json").stdout)
+  assert kept (j, "plan.a") and kept (j, "plan.b")
+
+@claim ("hosts that are none, and what does not go with one, are refused at their place")
+def _ ():
+  base = {"trace": trace, "budget_ppm": 700000}
+  def refused (pointer, kind="schedules", **more):
+    r = s.ask ("POST", f"/v1/{kind}", {**(base if kind == "schedules" else {"trace": trace}), **more})
+    problem (r, 422)
+    assert pointer in [e["pointer"] for e in r.json ()["errors"]], (pointer, r.json ())
+  changed = lambda **how: {**own, **how}
+  refused ("/host", host="nothing")
+  refused ("/host/name", host={k: v for k, v in own.items () if k != "name"})
+  refused ("/host/name", host=changed (name="../etc"))
+  refused ("/host/device", host=changed (device="./device.json"))
+  refused ("/host/cards", host=changed (cards=65))
+  refused ("/host/format", host=changed (format="ferry-host/9"))
+  refused ("/host/groups/0/cards/2", host=changed (cards=2))
+  refused ("/host/pinned_bytes", host=changed (pinned_bytes=own["host_bytes"] + 1))
+  refused ("/host", host=7)
+  refused ("/ranks", host=own, ranks=4)
+  refused ("/ranks", ranks=2)
+  refused ("/stages", stages=[trace])
+  refused ("/stages", host=own, stages=[trace] * 3)
+  refused ("/stages", host=own, stages=[])
+  refused ("/host_bytes", host=own, host_bytes=1)
+  refused ("/for", host=own, **{"for": "run"})
+  refused ("/policy", host=own, policy="lru")
+  refused ("/devices", "what-if", host=own, devices=["v100"])
+
 @claim ("it ends in order")
 def _ (): assert s.stop () == 0
 finish ()

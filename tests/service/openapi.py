@@ -29,9 +29,10 @@ def member (type, least, most, words):
     "TYPE_NAME": lambda: NAME, "TYPE_NETWORK": lambda: NAME, "TYPE_POLICY": lambda: NAME, "TYPE_POLICIES": lambda: a_list (NAME), "TYPE_DEVICES": lambda: a_list (NAME),
     "TYPE_PAIRS": lambda: {"type": "string", "pattern": "^[A-Za-z0-9._=,%-]{1,200}$"},
     "TYPE_DEVICE": lambda: {"oneOf": [NAME, {"type": "object", "description": "a device as in docs/formats.md"}]},
+    "TYPE_HOST": lambda: {"oneOf": [NAME, {"type": "object", "description": "a host as in docs/hosts.md"}]},
     "TYPE_SIZES": lambda: a_list ({"oneOf": [integer (least, most), {"type": "string", "pattern": "^[0-9]{1,4}([.][0-9]{1,4})?%$"}]}),
     "TYPE_RATES": lambda: a_list (integer (least, most)), "TYPE_TIMES": lambda: a_list (integer (least, most)), "TYPE_COUNTS": lambda: a_list (integer (least, most)),
-    "TYPE_TRACE": lambda: DIGEST,
+    "TYPE_TRACE": lambda: DIGEST, "TYPE_TRACES": lambda: {**a_list (DIGEST), "maxItems": 9},
     "TYPE_JOBS": lambda: {"type": "array", "minItems": 1, "maxItems": 10, "items": {
       "type": "object", "additionalProperties": False, "required": ["name", "trace"], "properties": {"name": NAME, "trace": DIGEST}}},
   }[type] ()
@@ -46,7 +47,7 @@ def requests ():
       if p.get ("type") == "array": p.setdefault ("maxItems", int (most))
     properties["validate_only"] = {"type": "boolean"}
     out["request-" + name] = {"type": "object", "additionalProperties": False,
-                              "required": [r[0] for r in own if r[1] == "NULL" or (letter, r[0]) == ("B", "device")], "properties": properties}
+                              "required": [r[0] for r in own if (r[1] == "NULL" and r[2] != "TYPE_TRACES") or (letter, r[0]) == ("B", "device")], "properties": properties}
   return out
 
 KINDS = [r[1] for r in rows ("protocol/kinds.def", "KIND")]
