@@ -208,8 +208,26 @@ const tabParts = {
     const ranks = [...new Set([1, 2, 4, 8, host.cards].filter(n => n <= host.cards))].sort((a, b) => a - b);
     const it = await job("what-if", { trace: state.trace, memory: memoryAsked(), host: host.name, ranks, ...executor(), ...allowed(), limit_ticks: 2000 }, signal, partHooks("ranks-state"));
     known.jobs.ranks = it;
-    showRanks(it.result, at("ranks-answer"));
+    let drawing = new AbortController();
+    const draw = async n => {
+      drawing.abort();
+      drawing = new AbortController();
+      const last = AbortSignal.any([signal, drawing.signal]);
+      at("ranks-lanes").replaceChildren(make("p", { class: "empty", id: "lanes-state", role: "status" }, "Their lanes are drawn…"));
+      try {
+        const one = await job("schedules", { trace: state.trace, ...budget(), host: host.name, ranks: n, ...allowed(), limit_ticks: 2000 }, last, partHooks("lanes-state"));
+        if (one.result.step_ns === undefined) { setText("lanes-state", "No plan was found for their lanes."); return; }
+        known.jobs.lanes = one;
+        showLanes(one, n, known.info.device && known.info.device !== host.device ? known.info.device : "");
+        listDownloads();
+      } catch (e) { if (!last.aborted) setText("lanes-state", e.message); }
+    };
+    showRanks(it.result, at("ranks-answer"), draw);
     listDownloads();
+    const most = it.result.rows.filter(r => !r.why).map(r => r.ranks).pop();
+    if (!most) return;
+    if (state.for === "replay") await draw(most);
+    else at("ranks-lanes").replaceChildren(make("p", { class: "note" }, "Lanes are drawn for the executor Replay."));
   },
   jobs: async signal => {
     const others = known.traces.filter(t => t.info.plannable);
@@ -300,6 +318,7 @@ function listDownloads() {
   if (known.jobs.comparisons) out.push(fileLink("Policies as CSV", `${known.jobs.comparisons.links.result}?format=csv`, `${name}.policies.csv`));
   if (known.jobs["what-if"]) out.push(fileLink("Cards as CSV", `${known.jobs["what-if"].links.result}?format=csv`, `${name}.cards.csv`));
   if (known.jobs.ranks) out.push(fileLink("Ranks as CSV", `${known.jobs.ranks.links.result}?format=csv`, `${name}.ranks.csv`));
+  if (known.jobs.lanes) out.push(fileLink("Lanes of all ranks", `${known.jobs.lanes.links.result}?format=svg`, `${name}.ranks.svg`));
   if (state.trace) out.push(fileLink("The step itself", `/v1/traces/${state.trace}/content`, `${name}.json`));
   if (state.link && cardName()) out.push(make("li", {}, make("button", { type: "button", class: "link", onclick: () => keep(`${cardName()}-${state.link}GBs.json`, JSON.stringify(deviceOf())) }, "Card with this link")));
   list.replaceChildren(...out);

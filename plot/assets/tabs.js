@@ -44,12 +44,22 @@ function hostText(h) {
   return `${h.cards} × ${h.device}; ${[...new Set(groups.map(t => t.replace(/(cpu|switch) \d+/, "a $1")))].join("; ")}; ${bytesText(h.pinned_bytes)} to pin.`;
 }
 
-function showRanks(json, into) {
+// draw: shows the lanes of that number of ranks.
+function showRanks(json, into, draw) {
   const most = Math.max(0.1, ...json.rows.filter(r => !r.why).map(r => Math.max(r.step_ns, r.alone_step_ns) / json.baseline_ns - 1));
   into.replaceChildren(tableOf("ranks", [["ranks", true], ["step"], ["slower"], ["by the plan for one card"], ["no plans are below"], ["planned", true], ["pinned, all ranks"]], json.rows.map(r => ({
-    out: r.why, cells: [countText(r.ranks, "rank", "ranks"), ...(r.why ? ["no plan", "", "", "", r.why, ""]
+    out: r.why, cells: [r.why ? countText(r.ranks, "rank", "ranks") : make("button", { type: "button", class: "link", title: "Show their lanes", onclick: () => draw(r.ranks) }, countText(r.ranks, "rank", "ranks")), ...(r.why ? ["no plan", "", "", "", r.why, ""]
       : [timeText(r.step_ns), slowCell(r.step_ns, json.baseline_ns, most), slowCell(r.alone_step_ns, json.baseline_ns, most), timeText(r.lower_bound_ns), wayWords[r.way] ?? r.way, bytesText(r.pinned_bytes)])] }))),
-    make("p", { class: "note below" }, `${timeText(json.baseline_ns)} without a limit, on ${json.device}: ${json.assumed}.`));
+    make("p", { class: "note below" }, `${timeText(json.baseline_ns)} without a limit, on ${json.device}: ${json.assumed}.`),
+    make("div", { id: "ranks-lanes" }));
+}
+
+// One step of all ranks, as the service has drawn it. own: the card that the times are of, where it is not the host's.
+function showLanes(it, ranks, own) {
+  const picture = `${it.links.result}?format=svg`, step = timeText(it.result.step_ns);
+  at("ranks-lanes").replaceChildren(make("h3", {}, `One step of ${countText(ranks, "rank", "ranks")}: ${step}`),
+    make("p", { class: "note" }, `Lanes of all ranks, and under them what each shared link carries.${own ? ` Ops take what they take on the trace's own ${own}.` : ""}`),
+    make("img", { class: "lanes", src: picture, alt: `lanes of ${countText(ranks, "rank", "ranks")} in a step of ${step}, and the load of the links that they share` }));
 }
 const wayWords = { "alone": "as for one card alone", "one way": "for links that all use one way", "both ways": "for links that all use both ways", "between": "between alone and both ways", "by turns": "two plans, by turns" };
 
