@@ -21,12 +21,12 @@ stop() {
 trap stop EXIT
 chmod 755 "$work"
 mkdir "$work"/{etc,user,state,spool,log,dev,run,plans}
-mknod "$work/dev/nvidia0" c 1 3 2>/dev/null || { echo "no device can be made here"; exit 77; }
+for card in 0 1; do mknod "$work/dev/nvidia$card" c 1 3 2>/dev/null; done; [ -e "$work/dev/nvidia1" ] || { echo "no device can be made here"; exit 77; }
 free_port() { python3 -c 'import socket; s = socket.socket (); s.bind (("127.0.0.1", 0)); print (s.getsockname ()[1])'; }
 host=$(hostname -s)
 head -c 1024 /dev/urandom >"$work/etc/munge.key" && chmod 600 "$work/etc/munge.key"
 cp "$srcdir"/contrib/slurm/* "$work/etc/" && chmod 755 "$work"/etc/*.sh
-# The card has 80 shards; more processors than there are, so that two jobs run at once anywhere.
+# Each of two cards has 80 shards; more processors than there are, so that two jobs run at once anywhere.
 cat >"$work/etc/slurm.conf" <<END
 ClusterName=ferry
 SlurmctldHost=$host(127.0.0.1)
@@ -61,12 +61,12 @@ PrologFlags=Alloc
 Prolog=$work/etc/prolog.sh
 TaskProlog=$work/etc/task_prolog.sh
 Epilog=$work/etc/epilog.sh
-NodeName=$host NodeAddr=127.0.0.1 CPUs=8 RealMemory=4000 Gres=gpu:fake:1,shard:80 State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=8 RealMemory=4000 Gres=gpu:fake:2,shard:160 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
 cat >"$work/etc/gres.conf" <<END
-Name=gpu Type=fake File=$work/dev/nvidia0
-Name=shard Count=80
+Name=gpu Type=fake File=$work/dev/nvidia[0-1]
+Name=shard Count=160
 END
 export SLURM_CONF=$work/etc/slurm.conf
 munged --force --key-file="$work/etc/munge.key" --socket="$work/run/munge.socket" --pid-file="$work/run/munged.pid" \

@@ -95,7 +95,14 @@ requests() { # 5 GiB and a byte of a card, 1 MiB and a byte of pinned memory
 |gres = "nvme:1,gpu"|nvme:1,shard:6 nil nil 2 nil
 |gres = "gpu:1,gpu:b:1"|nil nil nil nil nil
 |gres = "gpu:2"|nil nil nil nil nil
-|gres = "gpu:2,nvme:1", tasks_per_node = 2|nvme:1 gres/shard:6 nil 4 nil
+per_task = true|gres = "gpu:2,nvme:1", tasks_per_node = 2|nvme:1 gres/shard:6 nil 4 nil
+per_task = true|gres = "gres:gpu:2,nvme:1", tasks_per_node = 2|nvme:1 gres:shard:6 nil 4 nil
+per_task = true|gres = "gpu:2", tasks_per_node = 4|nil nil nil nil nil
+|gres = "gpu:2", tasks_per_node = 2|nil nil nil nil nil
+host = "h"|gres = "gpu:2,nvme:1", tasks_per_node = 2|nil nil nil 2 nil
+host = "h"|gres = "gpu:2"|nil nil nil 2 nil
+host = "h", per_task = true|gres = "gpu:2", tasks_per_node = 2| gres/shard:6 nil 2 nil
+host = "h", card_bytes = 1|gres = "gpu:2"|nil nil nil 2 nil
 |gres = "gpu:2", tasks_per_node = 4|nil nil nil nil nil
 |gres = "shard:500"|shard:80 nil nil nil nil
 |gres = "gpu:1", text = "night run, ferry:alex.64@70000;x"|shard:6 nil nil 2 nil

@@ -20,7 +20,7 @@ local function apply (options)
     options["constraint"] = has and has ~= "" and has .. "&" .. change.feature or change.feature
   end
   local asked = megabytes (options["mem"])
-  if change.gres and change.host_mib and asked and asked > 0 then
+  if change.host_mib and asked and asked > 0 then
     options["mem"] = string.format ("%.0fM", asked + change.host_mib)
   end
   return change

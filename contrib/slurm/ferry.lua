@@ -41,6 +41,7 @@ local function read_advice (text)
     fits = text:match ('"fits":true') ~= nil,
     card_bytes = tonumber (text:match ('"card_bytes":(%d+)')), -- what the process itself takes of the card counts too
     host_bytes = tonumber (text:match ('"pinned_host_bytes":(%d+)')),
+    slowdown = tonumber (text:match ('"slowdown":(%-?[%d.]+)')),
     reason = text:match ('"reason":"([^"\\]*)"') or "it does not fit",
   }
   if text:match ('"fits":false') then -- where no budget is fast enough there are no bytes to tell of
@@ -141,6 +142,11 @@ local function clamp (site, gres, place, list)
            say = string.format ("ferry: a card has %.0f %s; %.0f were asked for", most, name, gres.count) }
 end
 
+-- Is each of several cards a task's, and can Slurm divide it there?
+local function by_task (site, asked, gres)
+  return site.per_task and asked.tasks_per_node == gres.count
+end
+
 -- Why a request for cards stays as it is; nil: it need not.
 local function why_not (site, asked, gres)
   if site.card_type and gres.kind and gres.kind ~= site.card_type then return "" end
@@ -149,16 +155,19 @@ local function why_not (site, asked, gres)
   if site.cards and gres.kind and not card.feature then
     return "ferry: site.lua names no feature of nodes with a " .. gres.kind .. "; the job keeps its card"
   end
-  if gres.count ~= 1 and asked.tasks_per_node ~= gres.count then
-    return "ferry: several cards are shared where each task has one (--ntasks-per-node); the job keeps its cards"
+  if gres.count ~= 1 and not by_task (site, asked, gres) and not (card.host or site.host) then
+    return not site.per_task and asked.tasks_per_node == gres.count and "ferry: site.lua has no per_task; the job keeps its cards" or
+           "ferry: several cards are shared where each task has one (--ntasks-per-node); the job keeps its cards"
   end
 end
 
--- One card is the node's; each of several is a task's, of whose parts no two lie on different cards.
-local function shared (site, gres, place, list, parts)
+-- One card is the node's; each of several is a task's, of whose parts no two lie on different cards, or stays whole.
+local function shared (site, asked, gres, place, list, parts)
+  if gres.count ~= 1 and not by_task (site, asked, gres) then return { whole = true } end
   if gres.count == 1 then return { gres = with_parts (site, gres, place, list, parts) } end
+  local prefix = gres.prefix ~= "" and gres.prefix or "gres/" -- older versions of Slurm take "gres:" alone
   table.remove (list, place)
-  return { gres = table.concat (list, ","), per_task = string.format ("gres/%s:%.0f", (words_of (site)), parts) }
+  return { gres = table.concat (list, ","), per_task = string.format ("%s%s:%.0f", prefix, (words_of (site)), parts) }
 end
 
 -- What becomes of a request: gres, per_task (instead of cards of a node), feature (that its nodes must have), host_mib to
@@ -175,15 +184,17 @@ function ferry.rewrite (site, asked, limit_s)
   local advice, why = ferry.advice (site, print, slowdown_ppm or site.slowdown_ppm, card.bytes, limit_s, host, gres.count)
   if not advice then return { say = "ferry: " .. why .. "; the job keeps its card" } end
   local parts, most = parts_of (site, card, advice.card_bytes), most_of (site, card)
-  if not advice.fits or parts > most then
+  local change = shared (site, asked, gres, place, list, parts)
+  if not advice.fits or (parts > most and not change.whole) then
     if site.refuse then return { refuse = "ferry: " .. advice.reason } end
     return { say = "ferry: " .. advice.reason .. "; the job keeps its card" }
   end
-  local change = shared (site, gres, place, list, parts)
-  change.feature = site.cards and gres.kind and card.feature or nil
+  change.feature = not change.whole and site.cards and gres.kind and card.feature or nil
   change.host_mib = math.ceil (advice.host_bytes / MIB) * (host and 1 or gres.count)
-  change.say = string.format ("ferry: %.0f of a card's %.0f %s, and %.0f MB of pinned host memory%s", parts, most, select (2, words_of (site)),
-                              change.host_mib, host and string.format (" for %.0f ranks on %s", gres.count, host) or "")
+  local cards = change.whole and string.format ("%.0f whole cards", gres.count) or
+                string.format ("%.0f of a card's %.0f %s", parts, most, select (2, words_of (site)))
+  change.say = string.format ("ferry: %s, and %.0f MB of pinned host memory%s%s", cards, change.host_mib, host and string.format (" for %.0f ranks on %s", gres.count, host) or "",
+                              advice.slowdown and string.format ("; a step takes %.1f %% longer", 100 * advice.slowdown) or "")
   return change
 end
 

@@ -7,15 +7,13 @@ local function apply (job)
   local tasks = job.ntasks_per_node
   local change = ferry.rewrite (site, { text = job[site.field or "comment"], gres = job.tres_per_node,
                                         tasks_per_node = tasks and tasks < 0xfffe and tasks or nil }, site.limit_s)
-  if change.gres then
-    job.tres_per_node = change.gres
-    job.admin_comment = change.say
-  end
+  if change.gres then job.tres_per_node = change.gres end
+  if change.gres or change.host_mib then job.admin_comment = change.say end
   if change.per_task then job.tres_per_task = change.per_task end
   if change.feature then
     job.features = job.features and job.features ~= "" and job.features .. "&" .. change.feature or change.feature
   end
-  if change.gres and change.host_mib and job.min_mem_per_node then
+  if change.host_mib and job.min_mem_per_node then
     job.min_mem_per_node = job.min_mem_per_node + change.host_mib
   end
   return change

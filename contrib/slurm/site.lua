@@ -8,7 +8,8 @@ return {
                                     -- a type stays on nodes with its feature, another's counts by the largest
   share = "shard",                  -- or "mps": hundredths of a card, which MPS enforces
   field = "comment",                -- of the job that has the word ferry:FINGERPRINT: or "extra", "wckey"
-  host = nil,                       -- of `ferry hosts`, for jobs with a card a task: advice for all of them together; a row of cards may have its own
+  host = nil,                       -- of `ferry hosts`, for jobs with several cards: advice for all of them together; a row of cards may have its own
+  per_task = false,                 -- can Slurm divide the cards of several tasks? Then sbatch --help has --tres-per-task
   card_type = nil,                  -- only requests for this type of card are changed; nil: any
   slowdown_ppm = 50000,             -- how much longer a step may take, in millionths
   refuse = false,                   -- refuse a job that needs more than a card; else leave it alone

@@ -102,12 +102,12 @@ def _ ():
   if not lua: return
   a = advice (max_slowdown_ppm=4000000, ranks=2)
   open ("ask.lua", "w").write (f"""local f, s = dofile (arg[1] .. "/ferry.lua"), dofile (arg[1] .. "/site.lua")
-s.server, s.host, s.slowdown_ppm = "{s.url}", "{host}", 4000000
+s.server, s.host, s.slowdown_ppm, s.per_task = "{s.url}", "{host}", 4000000, true
 local c = f.rewrite (s, {{ text = "ferry:net", gres = "gpu:2", tasks_per_node = 2 }}, 60)
 print (c.per_task, c.host_mib, c.say)""")
   p = subprocess.run ([lua, "ask.lua", os.path.join (os.environ["srcdir"], "contrib/slurm")], capture_output=True, text=True)
   shards, pinned = -(-a["card_bytes"] // (1 << 30)), -(-a["pinned_host_bytes"] // (1 << 20))
-  assert p.stdout.split ("\t")[:2] == [f"gres/shard:{shards}", str (pinned)] and f"for 2 ranks on {host}" in p.stdout, (p.stdout, p.stderr, a)
+  assert p.stdout.split ("\t")[:2] == [f"gres/shard:{shards}", str (pinned)] and f"for 2 ranks on {host}; a step takes {100 * a['slowdown']:.1f} % longer" in p.stdout, (p.stdout, p.stderr, a)
 
 own = json.load (open (os.path.join (os.environ["srcdir"], "data/hosts", host + ".json")))
 own.update (name="mine", cards=3, pinned_bytes=own["pinned_bytes"] // 2)

@@ -117,6 +117,23 @@ def _ ():
   assert re.search ("needs .* at a slowdown of", sbatch ("-H", "--gres=gpu:1", "--comment=ferry:alex.64", status=1).stderr)
   site ()
 
+@claim ("a job with all cards of a node is advised for ranks of the site's host: the memory of all, their number, the slowdown")
+def _ ():
+  host = "workstation-2x5090"
+  s.job ("what-if", {"trace": s.upload ("a.json"), "host": host, "ranks": [1, 2], "memory": ["100%", "80%"], "swap_only": True, "limit_ticks": 200})
+  a = s.ask ("GET", f"/v1/advice?fingerprint=alex.64&host={host}&ranks=2&max_slowdown_ppm=9000000").json ()
+  mib = -(-a["pinned_host_bytes"] // (1 << 20))
+  assert a["ranks"] == 2 and mib > 0 and a["slowdown"] > 0, a
+  site (host=host, slowdown_ppm=9000000)
+  p = sbatch ("--gres=gpu:2", "--ntasks=2", "--ntasks-per-node=2", "--mem=100", "--comment=ferry:alex.64", "--chdir", work, script='echo "$CUDA_VISIBLE_DEVICES $SLURM_MEM_PER_NODE" >cards')
+  says = f"2 whole cards, and {mib} MB of pinned host memory for 2 ranks on {host}; a step takes {100 * a['slowdown']:.1f} % longer"
+  assert says in p.stderr, p.stderr
+  job = shown (number (p))
+  assert job["TresPerNode"] == "gres:gpu:2" and job["MinMemoryNode"] == f"{100 + mib}M", job
+  ended (number (p))
+  assert open ("cards").read () == f"0,1 {100 + mib}\n", open ("cards").read ()
+  site ()
+
 @claim ("cli_filter makes the same change in the user's own process")
 def _ ():
   for it in ("cli_filter.lua", "ferry.lua", "site.lua", "gres.conf"): shutil.copy (f"{etc}/{it}", cluster + "/user")
