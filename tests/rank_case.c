@@ -16,6 +16,7 @@ host_group rank_case_group (random_state *r, int32_t n_cards, const device_link 
     g.one_way[way] =
         random_between (r, alone[way] / 4 + DEVICE_LEAST_RATE, n * alone[way] + DEVICE_LEAST_RATE);
     g.both[way] = random_between (r, DEVICE_LEAST_RATE, g.one_way[way]);
+    g.network[way] = g.both[way] % 3 ? 0 : g.both[way] / 7;
   }
   return g;
 }

@@ -50,6 +50,8 @@ h["groups"][0]["cards"] = [1, 1]|/groups/0/cards/1: card 1 is named twice
 h["groups"][0]["kind"] = "bus"|/groups/0/kind: `bus` is not one of
 h["groups"][0]["both"]["h2d_bytes_per_s"] = 14 * 10**9|/groups/0/both/h2d_bytes_per_s:
 del h["groups"][0]["d2h_bytes_per_s"]|`d2h_bytes_per_s` is missing
+h["groups"][0]["network"] = { "d2h_bytes_per_s": 7 * 10**9 }|/groups/0/network/d2h_bytes_per_s:
+h["groups"][0]["network"] = 7|/groups/0/network
 h["groups"] = h["groups"] * 65|65 groups are more than 64
 h["link"] = { "d2h_bytes_per_s": 1 }|/link
 END
@@ -141,6 +143,16 @@ for name, rows in lanes.items ():
   assert all (0 <= a < b <= period for a, b in rows) and all (x[1] <= y[0] for x, y in zip (rows, rows[1:])), name
 END
 }
+networked() { # a network card on the link leaves the cards as much as a narrower link
+  host 'g = h["groups"][0]; g["network"] = { "d2h_bytes_per_s": 10**9, "h2d_bytes_per_s": 2 * 10**9 }'
+  "$ferry" solve -q net.json -b 60% --swap-only --effort quick --host ./h.json --json >taken && "$ferry" simulate net.json one.json --host ./h.json --json >taken.one || return 1
+  host 'g = h["groups"][0]; less = { "d2h_bytes_per_s": 10**9, "h2d_bytes_per_s": 2 * 10**9 }
+for r in (g, g["both"]): r.update ({ k: r[k] - less[k] for k in less })'
+  "$ferry" solve -q net.json -b 60% --swap-only --effort quick --host ./h.json --json >narrow && cmp taken narrow &&
+    "$ferry" simulate net.json one.json --host ./h.json --json >narrow.one && cmp taken.one narrow.one || return 1
+  host ''
+  "$ferry" simulate net.json one.json --host ./h.json --json >free.one && [ "$(figure free.one 'd["step_ns"]')" -lt "$(figure taken.one 'd["step_ns"]')" ]
+}
 one_rank() { # alone on its host, a rank is a job alone
   host 'h["groups"] = []'
   "$ferry" solve -q net.json -b 60% --effort quick -o one.json --json >one && "$ferry" solve -q net.json -b 60% --effort quick --host ./h.json --ranks 1 -o rank.json --json >rank &&
@@ -197,6 +209,7 @@ claim "curve and min-memory answer for different traces of one job" worth
 claim "a picture of ranks has the load of their link" drawn
 claim "ranks are replayed as they were predicted" replayed
 claim "links that cards share are measured, and planned with" measured
+claim "what a network card takes of a link is not the cards'" networked
 claim "one rank alone is a job alone" one_rank
 claim "what ranks pin is held against the host" pinned
 claim "what if ranks: a trace of another card is carried over to the host's" carried

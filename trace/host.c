@@ -9,7 +9,7 @@ const char *const host_kinds[] = { "switch", "cpu", "host", NULL };
 static const char *const host_keys[] = { "format", "name",       "source",       "device", "cards",
                                          "link",   "host_bytes", "pinned_bytes", "groups", NULL };
 static const char *const group_keys[] = {
-  "name", "kind", "cards", "d2h_bytes_per_s", "h2d_bytes_per_s", "both", NULL
+  "name", "kind", "cards", "d2h_bytes_per_s", "h2d_bytes_per_s", "both", "network", NULL
 };
 static const char *const rate_keys[] = { "d2h_bytes_per_s", "h2d_bytes_per_s", NULL };
 
@@ -42,6 +42,24 @@ static bool read_cards (const json *j, int32_t n_cards, uint64_t *out, error *er
   return *out || json_error (j, err, "a group needs a card");
 }
 
+/* What a network card takes is off the rates; each has a rest. */
+static bool read_network (const json *j, const read_options *o, host_group *out, error *err) {
+  json share = json_member (j, "network");
+  if (json_is_absent (&share))
+    return true;
+  if (!json_want_object (&share, err) ||
+      !json_known (&share, rate_keys, o->strict, o->log, err))
+    return false;
+  for (int way = 0; way < COPY_WAYS; way++) {
+    json at = json_member (&share, rate_keys[way]);
+    if (!json_get_int (&at, 0, out->both[way] - DEVICE_LEAST_RATE, &out->network[way], err))
+      return false;
+    out->one_way[way] -= out->network[way];
+    out->both[way] -= out->network[way];
+  }
+  return true;
+}
+
 static bool read_group (const json *j, int32_t n_cards, const read_options *o, arena *a,
                         host_group *out, error *err) {
   json name = json_member (j, "name"), kind = json_member (j, "kind"), cards, both;
@@ -57,10 +75,10 @@ static bool read_group (const json *j, int32_t n_cards, const read_options *o, a
   both = json_member (j, "both");
   if (json_is_absent (&both)) {
     memcpy (out->both, out->one_way, sizeof out->both);
-    return true;
+    return read_network (j, o, out, err);
   }
   return json_want_object (&both, err) && json_known (&both, rate_keys, o->strict, o->log, err) &&
-         read_rates (&both, out->one_way, out->both, err);
+         read_rates (&both, out->one_way, out->both, err) && read_network (j, o, out, err);
 }
 
 static bool read_groups (const json *j, const read_options *o, arena *a, gpu_host *out,
@@ -138,16 +156,17 @@ bool host_load (const char *path, const read_options *o, arena *a, gpu_host *out
   return ok;
 }
 
-static void write_rates (json_writer *w, const int64_t rates[COPY_WAYS]) {
+/* As the file has them: with what a network card takes. */
+static void write_rates (json_writer *w, const host_group *g, const int64_t rates[COPY_WAYS]) {
   for (int way = 0; way < COPY_WAYS; way++)
-    json_add_int (w, rate_keys[way], rates[way]);
+    json_add_int (w, rate_keys[way], rates[way] + g->network[way]);
 }
 
 static void write_group (json_writer *w, const gpu_host *h, const host_group *g) {
   json_open_object (w);
   json_put_key (w, "both");
   json_open_object (w);
-  write_rates (w, g->both);
+  write_rates (w, g, g->both);
   json_close_object (w);
   json_put_key (w, "cards");
   json_open_array (w);
@@ -155,10 +174,16 @@ static void write_group (json_writer *w, const gpu_host *h, const host_group *g)
     if (g->cards >> i & 1)
       json_put_int (w, i);
   json_close_array (w);
-  json_add_int (w, rate_keys[WAY_out], g->one_way[WAY_out]);
-  json_add_int (w, rate_keys[WAY_in], g->one_way[WAY_in]);
+  write_rates (w, g, g->one_way);
   json_add_text (w, "kind", host_kinds[g->kind]);
   json_add_text (w, "name", g->name);
+  if (g->network[WAY_out] || g->network[WAY_in]) {
+    json_put_key (w, "network");
+    json_open_object (w);
+    for (int way = 0; way < COPY_WAYS; way++)
+      json_add_int (w, rate_keys[way], g->network[way]);
+    json_close_object (w);
+  }
   json_close_object (w);
 }
 

@@ -14,12 +14,13 @@ typedef enum host_kind { HOST_switch, HOST_cpu, HOST_whole } host_kind;
 extern const char *const host_kinds[]; /* NULL behind the last */
 
 /* Bytes a second of all cards of the group together, by way: while they copy one way only, and
-   while they copy both ways. */
+   while they copy both ways. network: what a network card on the same link takes, which is off the
+   others already. */
 typedef struct host_group {
   const char *name;
   host_kind kind;
   uint64_t cards; /* a bit a card */
-  int64_t one_way[COPY_WAYS], both[COPY_WAYS];
+  int64_t one_way[COPY_WAYS], both[COPY_WAYS], network[COPY_WAYS];
 } host_group;
 
 typedef struct gpu_host {

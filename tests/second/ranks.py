@@ -35,8 +35,9 @@ def deal(host, alone, both, carries):
         capacity = []
         for group in host["groups"]:
             name = ("d2h_bytes_per_s", "h2d_bytes_per_s")
-            one = group[name[way]]
-            pair = [group["both"][name[w]] for w in (OUT, IN)]
+            taken = [group.get("network", {}).get(name[w], 0) for w in (OUT, IN)]
+            one = group[name[way]] - taken[way]
+            pair = [group["both"][name[w]] - taken[w] for w in (OUT, IN)]
             against = sum(wants[1 - way, card] for card in carries[1 - way] if card in group["cards"])
             capacity.append(min(one, max(pair[way], sum(pair) - against)) if against else one)
         rising = set(carries[way])
