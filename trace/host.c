@@ -42,13 +42,12 @@ static bool read_cards (const json *j, int32_t n_cards, uint64_t *out, error *er
   return *out || json_error (j, err, "a group needs a card");
 }
 
-/* What a network card takes is off the rates; each has a rest. */
+/* A network card takes its part of the rates; each has a rest. */
 static bool read_network (const json *j, const read_options *o, host_group *out, error *err) {
   json share = json_member (j, "network");
   if (json_is_absent (&share))
     return true;
-  if (!json_want_object (&share, err) ||
-      !json_known (&share, rate_keys, o->strict, o->log, err))
+  if (!json_want_object (&share, err) || !json_known (&share, rate_keys, o->strict, o->log, err))
     return false;
   for (int way = 0; way < COPY_WAYS; way++) {
     json at = json_member (&share, rate_keys[way]);
@@ -156,7 +155,7 @@ bool host_load (const char *path, const read_options *o, arena *a, gpu_host *out
   return ok;
 }
 
-/* As the file has them: with what a network card takes. */
+/* The file has them with the part of a network card. */
 static void write_rates (json_writer *w, const host_group *g, const int64_t rates[COPY_WAYS]) {
   for (int way = 0; way < COPY_WAYS; way++)
     json_add_int (w, rate_keys[way], rates[way] + g->network[way]);

@@ -23,8 +23,8 @@ static void print_group (const host_group *g) {
   for (uint64_t at = g->cards; at; at &= at - 1, between = ",")
     printf ("%s%d", between, __builtin_ctzll (at));
   if (g->network[WAY_out] || g->network[WAY_in])
-    printf ("; beside %s out and %s in of a network card",
-            units_rate (out, g->network[WAY_out]), units_rate (in, g->network[WAY_in]));
+    printf ("; beside %s out and %s in of a network card", units_rate (out, g->network[WAY_out]),
+            units_rate (in, g->network[WAY_in]));
   puts ("");
 }
 

@@ -87,8 +87,7 @@ int ranks_verify (call *c) {
   claimed said = { 0 };
   if (c->n_operands < FIRST_PAIR + 2 || c->n_operands % 2)
     error_set (&c->err, ERR_usage, "worker ranks needs RESULT PICTURE HOST TRACE PLAN...");
-  if (!q || c->err.code || !read_claim (c, c->operands[1], &said) ||
-      !read_jobs (c, said.ranks, q))
+  if (!q || c->err.code || !read_claim (c, c->operands[1], &said) || !read_jobs (c, said.ranks, q))
     return call_failed (c);
   sim_options o = { .host = &q->host, .timeline_arena = c->arena };
   if (!simulate (q->jobs, q->ranks, &o, c->arena, costs, lines, &c->err))

@@ -202,7 +202,7 @@ static int run_verify (call *c) {
 }
 
 /* legal TRACE PLAN [TRACE PLAN]...: plans that share a card, whose times are those of all of them
-   */
+ */
 static int run_legal (call *c) {
   json_writer w;
   for (int i = 1; i + 1 < c->n_operands; i += 2)
@@ -242,7 +242,8 @@ const cli_command command_worker = {
   .about =
       "Processes of the service: `wait` runs one command in a sandbox, as the daemon says, "
       "`import` makes a trace of an upload, `verify` checks a plan, simulates it again and draws "
-      "it, `ranks` does so for those of a host, `legal` checks the plans of several jobs. How they are called may change with each "
+      "it, `ranks` does so for those of a host, `legal` checks the plans of several jobs. How they "
+      "are called may change with each "
       "version.\n",
   .run = run,
 };

@@ -151,8 +151,8 @@ static int64_t most_ranks (const looking *l, const char **where) {
     if (json_get_int (&e, 1, MOST_INT, &ranks, &ignored))
       most = max_of (most, ranks);
   }
-  int64_t traces = json_is_absent (&stages) ? (int64_t)json_count (&jobs)
-                                            : 1 + (int64_t)json_count (&stages);
+  int64_t traces =
+      json_is_absent (&stages) ? (int64_t)json_count (&jobs) : 1 + (int64_t)json_count (&stages);
   if (most || !traces)
     return most;
   *where = json_is_absent (&stages) ? "jobs" : "stages";

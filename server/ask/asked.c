@@ -416,8 +416,9 @@ static void check_policy (const json *root, asked *out) {
 
 /* A host with several cards decides on card and links, and on how much may be pinned. */
 static void check_ranks (const job_kind *k, const json *root, asked *out) {
-  static const char *const others[] = { "batches",           "compare",       "devices", "host_bytes",
-                                        "links_bytes_per_s", "noise_percent", "policy",  "same_places" };
+  static const char *const others[] = { "batches",    "compare",           "devices",
+                                        "host_bytes", "links_bytes_per_s", "noise_percent",
+                                        "policy",     "same_places" };
   static const char *const needs[] = { "ranks", "stages" };
   json host = json_member (root, "host");
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -459,7 +460,8 @@ static void check_pairs (const job_kind *k, const json *root, asked *out) {
 
 /* A network has no times of its own: without a device there is nothing to plan. */
 static bool is_needed (const job_kind *k, const member *m) {
-  return (!m->option && m->type != TYPE_TRACES) || (m->type == TYPE_DEVICE && k->operand == OPERAND_NETWORK);
+  return (!m->option && m->type != TYPE_TRACES) ||
+         (m->type == TYPE_DEVICE && k->operand == OPERAND_NETWORK);
 }
 
 bool asked_read (const job_kind *k, const bytes *body, const char *const *devices, arena *a,

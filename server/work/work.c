@@ -56,8 +56,8 @@ static bool put_text (const service *s, const work *w, const char *name, const c
                       error *err) {
   char path[400];
   work_path (w, name, path);
-  return !text || (file_write (path, text, (int64_t)strlen (text), FILE_PLAIN, err) &&
-                   give (s, path, err));
+  return !text ||
+         (file_write (path, text, (int64_t)strlen (text), FILE_PLAIN, err) && give (s, path, err));
 }
 
 static bool make_folder (service *s, work *w, error *err) {
@@ -159,7 +159,7 @@ static bool has_ranks (const work *w) {
   return w->kind->letter == 'S' && w->call.host_name;
 }
 
-/* As many words of a command as its plans need. */
+/* The command of a checker; each plan adds two words. */
 typedef struct words {
   const char *all[7 + 2 * HOST_MOST_CARDS];
   int n;
@@ -364,16 +364,15 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
   json_add_int (&out, "exit", w->status);
   json_put_key (&out, "files");
   json_open_object (&out);
-  bool ok = (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, trace, err)) &&
-            keep_file (s, w, "chrome", "chrome.json", &out, err) &&
-            keep_file (s, w, "log", "log", &out, err) &&
-            keep_file (s, w, "picture", "picture.svg", &out, err) &&
-            keep_file (s, w, "plan", "plan.json", &out, err) &&
-            (w->kind->output != OUTPUT_PLANS || keep_plans (s, w, &out, err)) &&
-            keep_rank_plans (s, w, &out, err) &&
-            keep_file (s, w, "result", "result.json", &out, err) &&
-            keep_file (s, w, "timeline", "timeline.json", &out, err) &&
-            read_verified (w, &verified, err);
+  bool ok =
+      (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, trace, err)) &&
+      keep_file (s, w, "chrome", "chrome.json", &out, err) &&
+      keep_file (s, w, "log", "log", &out, err) &&
+      keep_file (s, w, "picture", "picture.svg", &out, err) &&
+      keep_file (s, w, "plan", "plan.json", &out, err) &&
+      (w->kind->output != OUTPUT_PLANS || keep_plans (s, w, &out, err)) &&
+      keep_rank_plans (s, w, &out, err) && keep_file (s, w, "result", "result.json", &out, err) &&
+      keep_file (s, w, "timeline", "timeline.json", &out, err) && read_verified (w, &verified, err);
   json_close_object (&out);
   if (ok && verified.size)
     json_add_raw (&out, "verified", verified.data);

@@ -60,7 +60,7 @@ SAYS = {
   "api_trace": "what is known of a trace", "api_trace_drop": "the caller's claim on it goes", "api_trace_content": "the trace itself",
   "api_uploaded": "the trace of bytes that were sent before, by their SHA-256", "api_jobs": "the caller's jobs", "api_submit": "a job: the same request is the same job",
   "api_job": "its status, in every state", "api_cancel": "the caller's claim goes; the work stops when nobody is left",
-  "api_result": "what the command prints as JSON", "api_file": "plan, picture, timeline, chrome or log; plan.NAME of a pack", "api_events": "incumbents and the end, as they come" }
+  "api_result": "what the command prints as JSON", "api_file": "plan, picture, timeline, chrome or log; plan.NAME of a pack, plan.1 and further ones of ranks", "api_events": "incumbents and the end, as they come" }
 FORMS = {"api_page": "text/html", "api_health": "text/plain", "api_metrics": "text/plain", "api_ready": "text/plain", "api_events": "text/event-stream"}
 OTHER = {
   "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid", "404": "not_found: the caller has given the job up while this waited for it", "507": "disk_full"}, "api_upload": {"201": "new", "202": "still importing", "410": "cancelled", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
