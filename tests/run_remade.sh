@@ -5,7 +5,7 @@
 # without it, from seed FERRY_SEED on.
 . "$(dirname "$0")/run.bash"
 
-count=${FERRY_PROGRAMS:-50} first=${FERRY_SEED:-1}
+count=${FERRY_PROGRAMS:-50} poor=$((${FERRY_PROGRAMS:-50} / 4)) first=${FERRY_SEED:-1}
 device=granule=8192,link=300MB/s
 
 # remade NAME SEED PERCENT OPTIONS... -- [KEY=VALUE...]: the step of that seed, played alone and under a budget;
@@ -147,14 +147,33 @@ trusting() { # without digests nobody would know: the habit is not found out, wh
   done
   [ $found = 1 ]
 }
+# any SEED MOVES OPTIONS...: all about the program is of its seed; its steady steps take what was predicted, and map nothing
+any() {
+  local seed=$1 moves=$2
+  shift 2
+  steps=13 remade any "$seed" $((50 + seed * 7 % 40)) "$@" -- "random=$seed" impure=$((seed % 5)) habit_step=$((5 + seed % 7)) streams=$((1 + seed % 3)) && right any &&
+    { [ "$status" != 0 ] || { foreseen any && [ "$(figure planned_map_calls any)" = 0 ]; }; } || { echo "seed $seed${moves:+m} $*: $(figure planned_map_calls any) mapping calls"; return 1; }
+}
 random() {
   local seed made=0 moving=("" 1)
   for ((seed = first; seed < first + count; seed++)); do
-    steps=13 moves=${moving[seed % 2]} remade random "$seed" $((50 + seed * 7 % 40)) -- "random=$seed" impure=$((seed % 5)) habit_step=$((5 + seed % 7)) streams=$((1 + seed % 3)) && right random &&
-      { [ "$status" != 0 ] || foreseen random; } || { echo "seed $seed"; return 1; }
-    made=$((made + $(figure remakes random)))
+    any "$seed" "${moving[seed % 2]}" || return 1
+    made=$((made + $(figure remakes any)))
   done
   [ $made -gt $((count * 10)) ] || echo "$made launches again"
+}
+poor() { # plans of searches that end too soon keep the same promises
+  local seed limits=(300 5000 40000) moving=("" 1)
+  for ((seed = first; seed < first + poor; seed++)); do
+    any "$seed" "${moving[seed / 3 % 2]}" --limit "${limits[seed % 3]}" || return 1
+  done
+}
+limited() { # a search that ends sooner finds no faster plan here
+  remade little 3 40 --limit 300 -- && right little && remade full 3 40 -- && right full || return 1
+  [ "$(figure predicted_step_ns little)" -gt "$(figure predicted_step_ns full)" ] || { echo "both take $(figure predicted_step_ns full)"; return 1; }
+}
+odd() { # SEED: with a plan that no search finds today
+  any "$1" 1 --plan "$srcdir/tests/corpus/run/$1m.plan.json" && [ "$status" = 0 ] && [ "$(figure planned_steps any)" -ge 9 ]
 }
 
 claim "a step with tensors made again takes less, and what was predicted" faster
@@ -172,4 +191,8 @@ claim "eight kinds of step have eight plans" eight
 claim "plans of a server make tensors again too" served
 claim "digests find what nobody else would" trusting
 claim "$count random steps with random impurities, every other with fills and copies, under random budgets say what they say alone, and take what was predicted" random
+claim "so do $poor under plans that were sought too briefly" poor
+claim "--limit ends the search for a plan" limited
+claim "what stays on the device leaves when it is freed, and no op that runs again needs it any more" odd 143
+claim "what an op makes again, though the host has it, is copied once more, which is predicted" odd 29
 finish

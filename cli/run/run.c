@@ -459,6 +459,8 @@ static const cli_option options[] = {
   { 0, "effort", "quick|normal|thorough",
     "how long better plans are sought while the first is followed: not at all, 8 times as long, or "
     "64 times; default: normal, with --wait quick" },
+  { 0, "limit", "TICKS",
+    "the effort of a first plan in simulated events or their like; default: 400000", RANGE_TICKS },
   { 0, "remake", "off|verified|trusted",
     "tensors are made again by launching their kernels again: never, with each result's digest "
     "compared, or compared in strict steps only; default: verified" },

@@ -26,16 +26,19 @@ static int64_t crossing_bytes (const steps *s) {
 }
 
 /* The device's and the options' limits, as the planner's options. */
-static void allow (const run_planner *w, const steps *s, solve_options *o) {
+static bool allow (const run_planner *w, const steps *s, solve_options *o) {
   const shim_block *b = w->run->block;
   const shim_config *k = &b->config;
-  int64_t crossing = crossing_bytes (s);
+  int64_t crossing = crossing_bytes (s), ticks = PLAN_TICKS;
+  if (!call_quantity (w->call, "limit", &ticks))
+    return false;
   *o = (solve_options){ .device = w->device,
                         .budget_bytes = b->step_granules * b->step_granule,
                         .host_bytes = k->host_bytes > crossing ? k->host_bytes - crossing : 1,
-                        .limit_ticks = (int64_t)PLAN_TICKS << MORE_BITS * b->step_effort,
+                        .limit_ticks = ticks << MORE_BITS * b->step_effort,
                         .seed = 1,
                         .same_places = true };
+  return true;
 }
 
 /* The answer has the time that the program's own step takes, by what the shim does. */
@@ -180,16 +183,16 @@ run_outcome run_step (run_planner *w, int number) {
                          .most_staying_bytes = b->step_granules * b->step_granule / STAYING_PART };
   trace *t = steps_trace (&s, &told, c->arena, &map, &c->err);
   w->device->granule_bytes = b->step_granule;
-  allow (w, &s, &o);
   const plan *p = NULL;
   bool there = call_text (c, "server") != NULL;
   if (t)
     w->run->block->step_ops_ns = trace_total_ns (t);
-  bool good = t && !given && may_remake (w, t) && (p = plan_remaking (w, t, &o, &there)) &&
+  bool allowed = t && allow (w, &s, &o);
+  bool good = allowed && !given && may_remake (w, t) && (p = plan_remaking (w, t, &o, &there)) &&
               write_files (w, &s, t, p, &map, number);
   if (!good) {
     c->err = (error){ 0 };
-    p = !t ? NULL : given ? plan_given (w, &s, &told, &t, &map) : plan_made (w, t, &o, &there);
+    p = !allowed ? NULL : given ? plan_given (w, &s, &told, &t, &map) : plan_made (w, t, &o, &there);
     good = p && write_files (w, &s, t, p, &map, number);
   }
   good = good && (!call_text (c, "share") || share_tell_step (c, w->share, t));

@@ -244,15 +244,13 @@ static bool may_drop (const shim *s, const step *p, const step_span *a, const te
 bool again_drop (shim *s, step *p, const step_span *a) {
   int32_t i = p->tensors[a->tensor].slot;
   tensor *t = &s->tensors[i];
-  if (t->escaped)
-    return true;
-  if (!t->live) {
+  if (!t->live) { /* nobody may use its address any more, wherever it stands */
     release (s, t, t->users, 0);
     if (s->strict)
       unmap (s, t, 0);
     return true;
   }
-  if (a->what == ACTION_GIVE)
+  if (t->escaped || a->what == ACTION_GIVE)
     return true;
   if (!may_drop (s, p, a, t))
     return pages_out (s, i, t->first_page, t->first_page + t->n_pages);

@@ -180,7 +180,7 @@ bool is_place_taken (const granules *r, const thing *x) {
 /* ---- its life ---- */
 
 void thing_made (thing *x) {
-  x->dropped = false;
+  x->dropped = x->freed = false;
   x->users = x->turn = x->behind = x->behind_seen = 0;
   for (int i = 0; i < SHIM_STREAMS; i++)
     x->behind_own[i] = -1;

@@ -117,10 +117,13 @@ static const beat *maker_of (const unroller *u, int64_t action, int64_t number) 
   return NULL;
 }
 
-/* Its digest is taken on that op's stream. */
+/* Its digest is taken on that op's stream. What the program has, and no op makes again, is copied
+   instead. */
 static bool drop (unroller *u, thing *x, int64_t action) {
-  const beat *e = u->verifies ? maker_of (u, action, u->actions[5 * action + 2]) : NULL;
-  if (e != NULL) {
+  const beat *e = maker_of (u, action, u->actions[5 * action + 2]);
+  if (e == NULL && !x->freed && u->actions[5 * action + 1] == ACTION_DROP)
+    return thing_leaves (&u->room, x, 0, x->pages);
+  if (e != NULL && u->verifies) {
     int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
     if (!works_add (&u->q, stream, digest_ns (x), 0, u->err) ||
         !works_wait (&u->q, u->room.host, u->err) || !wait_for_streams (&u->room, x->users))
@@ -247,7 +250,10 @@ static bool run_step (unroller *u, int64_t step) {
       u->issued[k] = u->q.last[k];
     for (; freed < u->n_freed && u->freed[freed]->freed <= u->map->first + b + 1; freed++) {
       int32_t x = thing_of (u, u->freed[freed]->number);
-      if (x >= 0 && u->things[x].give < action)
+      if (x < 0)
+        continue;
+      u->things[x].freed = true;
+      if (u->things[x].give < action)
         thing_released (&u->room, &u->things[x]);
     }
     if (!act (u, b, true, &action))
