@@ -251,12 +251,16 @@ def test_a_weight_that_has_changed_is_not_used_again(folder):
 
 
 def test_statistics_change_the_first_time_only(folder):
-    norm, x = nn.BatchNorm2d(2), torch.randn(3, 2, 4, 4)
-    call = ModuleCall(norm, norm.forward, types.SimpleNamespace(inputs=[-1], module="norm"), [x], {})
-    made, before = norm(x), [t.clone() for t in norm.buffers()]
-    again = call.run(None, types.SimpleNamespace(standing={}))
-    assert torch.equal(again, made.detach())
-    assert all(map(torch.equal, before, norm.buffers())), "the statistics have moved twice"
+    class Own(nn.BatchNorm2d):
+        def forward(self, x):
+            return super().forward(x) + 1
+    for kind, training in ((nn.BatchNorm2d, True), (nn.BatchNorm2d, False), (Own, True)):
+        norm, x = kind(2).train(training), torch.randn(3, 2, 4, 4)
+        call = ModuleCall(norm, norm.forward, types.SimpleNamespace(inputs=[-1], module="norm"), [x], {})
+        made, before = norm(x), [t.clone() for t in norm.buffers()]
+        again = call.run(None, types.SimpleNamespace(standing={}))
+        assert torch.equal(again, made.detach())
+        assert all(map(torch.equal, before, norm.buffers())), "the statistics have moved twice"
 
 
 def test_what_was_changed_meanwhile_is_said(folder):

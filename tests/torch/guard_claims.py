@@ -77,7 +77,10 @@ GUARDS = {
         ("if signature(inputs) != self.plan.inputs:", "if False:")),
     "statistics_change_once": (
         "again_claims.test_statistics_change_the_first_time_only", "again.py",
-        ("mine.update({key: t if t is None else t.clone() for key, t in buffers.items()})", "pass")),
+        ("t if t is None else t.clone()", "t")),
+    "statistics_of_a_norm_change_once": (
+        "again_claims.test_statistics_change_the_first_time_only", "again.py",
+        ("return dict.fromkeys(module._buffers)", "return {}")),
     "what_a_module_is_given_is_compared": (
         "again_claims.test_ops_on_other_tensors_than_the_traces", "again.py",
         ("if i >= 0 and not self.is_storage_of(i, tensor, follower):", "if False:")),

@@ -13,6 +13,9 @@ from .errors import Refused
 from .storages import Form, Weak, storage_of, tensors_in
 
 
+BATCH_NORM = torch.nn.modules.batchnorm._BatchNorm.forward
+
+
 def can_run(known, args, kwargs, before, changed):
     """May this op run once more? `before` says for each of its tensors what the trace knows of it,
     `changed` what it writes in place, with "on the side"."""
@@ -51,11 +54,20 @@ class Lying:
 
 def filled(thing, bytes_of):
     """Arguments in the bytes of now. No closure: one that calls itself would hold them for longer."""
-    if isinstance(thing, Lying):
+    kind = type(thing)
+    if kind is Lying:
         return thing.of(bytes_of(thing.index))
-    if isinstance(thing, list):
+    if kind is list:
         return [filled(x, bytes_of) for x in thing]
-    return {k: filled(x, bytes_of) for k, x in thing.items()} if isinstance(thing, dict) else thing
+    return {k: filled(x, bytes_of) for k, x in thing.items()} if kind is dict else thing
+
+
+def aside(module):
+    """Its buffers for a second run, which must not change them. A batch norm that trains calculates from the batch alone,
+    and makes the same without statistics."""
+    if type(module).forward is BATCH_NORM and module.training:
+        return dict.fromkeys(module._buffers)
+    return {key: t if t is None else t.clone() for key, t in module._buffers.items()}
 
 
 class ModuleCall:
@@ -64,18 +76,20 @@ class ModuleCall:
 
     def __init__(self, module, forward, call, args, kwargs):
         self.module, self.forward, self.call = module, forward, call
-        numbers = iter(call.inputs)
         self.given = []  # index and tensor, while it is noted
-
-        def note(tensor):
-            index = next(numbers, -1)
-            self.given.append((index, tensor))
-            return tensor if index < 0 or tensor.dim() == 0 else Lying(index, tensor)
         if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor):  # as of most modules
-            self.args, self.kwargs = [note(args[0])], {}
+            self.args, self.kwargs = [self.note(call.inputs[0] if call.inputs else -1, args[0])], {}
         else:
+            numbers = iter(call.inputs)
+
+            def note(tensor):
+                return self.note(next(numbers, -1), tensor)
             self.args, self.kwargs = swapped(list(args), note), swapped(kwargs, note)
         self.owned = [(p, p._version) for p in module._parameters.values() if p is not None]
+
+    def note(self, index, tensor):
+        self.given.append((index, tensor))
+        return tensor if index < 0 or tensor.dim() == 0 else Lying(index, tensor)
 
     def run(self, bytes_of, follower):
         """Its result."""
@@ -85,14 +99,21 @@ class ModuleCall:
             if p._version != version:
                 raise RuntimeError(f"a weight of {self.call.module or 'the model'}, which the plan runs again, has been "
                                    "modified by an inplace operation")
-        buffers, mine = dict(self.module._buffers), self.module._buffers
-        mine.update({key: t if t is None else t.clone() for key, t in buffers.items()})
+        out = self.result(bytes_of)
+        made = out if isinstance(out, torch.Tensor) else tensors_in([out], [])[0]
+        return made.detach() if made.requires_grad else made
+
+    def result(self, bytes_of):
+        """With its buffers as they are now."""
+        mine = self.module._buffers
+        if not mine:
+            return self.forward(*filled(self.args, bytes_of), **filled(self.kwargs, bytes_of))
+        buffers = dict(mine)
+        mine.update(aside(self.module))
         try:
-            out = self.forward(*filled(self.args, bytes_of), **filled(self.kwargs, bytes_of))
+            return self.forward(*filled(self.args, bytes_of), **filled(self.kwargs, bytes_of))
         finally:
             mine.update(buffers)
-        made = out if isinstance(out, torch.Tensor) else tensors_in([out], [])[0]
-        return made.detach()
 
 
 class Entry:
@@ -187,11 +208,13 @@ class Book:
     def is_storage_of(self, index, tensor, follower):
         """A step may call the same ops with other tensors: then what one is given is not what another has made."""
         storage = storage_of(tensor)
-        if storage is None or follower.known.find(storage) is not follower.standing.get(index):
+        if storage is None or follower.standing and follower.known.find(storage) is not follower.standing.get(index):
             return False
-        if index not in self.storages:
+        weak = self.storages.get(index)
+        if weak is None:
             self.storages[index] = Weak(storage)
-        return self.storages[index].key == storage._cdata
+            return True
+        return weak.key == storage._cdata
 
     def has_seen(self, index, content):
         return index in self.storages and self.storages[index].key == content.weak.key

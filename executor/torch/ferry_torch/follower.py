@@ -198,9 +198,8 @@ class Follower(SavedTensors):
         if self.leaving and self.valve.is_tight(position):
             self.let_go_of_all()
         if self.undropped and self.book.news:
-            self.book.news, again, self.undropped = False, self.undropped, []
-            for index in again:
-                self.drop(index)
+            self.book.news = False
+            self.drop_ready()
 
     def lose(self):
         """The step is not the trace's: from here on nothing leaves."""
@@ -246,6 +245,15 @@ class Follower(SavedTensors):
             content.drop()
         elif index not in self.contents or content is not None:
             if self.plan.maker[index].number not in self.book.over:
+                self.undropped.append(index)
+
+    def drop_ready(self):
+        """Those that waited until their makers had run."""
+        undropped, self.undropped = self.undropped, []
+        for index in undropped:
+            if self.book.calls.keys() >= self.plan.maker[index].every:
+                self.drop(index)
+            else:
                 self.undropped.append(index)
 
     def make_again(self, entry):
