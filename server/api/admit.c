@@ -57,7 +57,10 @@ static bool find_on_host (review *r, const char *print, const char *host, const 
     *out = (advice){ .known = true,
                      .memory_bytes = row->budget_bytes,
                      .reserved_bytes = found.facts.reserved_bytes,
-                     .host_bytes = row->pinned_bytes };
+                     .ranks = row->ranks,
+                     .host_bytes = row->pinned_bytes,
+                     .step_ns = row->step_ns,
+                     .baseline_ns = found.facts.baseline_ns };
   return row;
 }
 
@@ -182,6 +185,12 @@ static void fill_container (review *r, const json *spec, const json *meta, const
     add_host (r, &resources, at, a->host_bytes);
 }
 
+/* Of its step beside one without a budget. */
+static int64_t slowdown_of (const advice *a) {
+  int64_t over_ns = a->step_ns - a->baseline_ns;
+  return over_ns > 0 && a->baseline_ns > 0 ? units_scale (over_ns, 1000000, a->baseline_ns) : 0;
+}
+
 /* `above`: metadata that may name the fingerprint in its place. */
 static void fill_pod (review *r, const json *pod, const char *path, const json *above) {
   json own = json_member (pod, "metadata"), spec = json_member (pod, "spec");
@@ -201,6 +210,10 @@ static void fill_pod (review *r, const json *pod, const char *path, const json *
                   number (r, advice_card_bytes (&a), ""));
   patch_add_text (&r->out, path_of (r, at, "/ferry.dev~1pinned-host-bytes"),
                   number (r, a.host_bytes, ""));
+  patch_add_text (&r->out, path_of (r, at, "/ferry.dev~1slowdown-ppm"),
+                  number (r, slowdown_of (&a), ""));
+  if (a.ranks)
+    patch_add_text (&r->out, path_of (r, at, "/ferry.dev~1ranks"), number (r, a.ranks, ""));
   if (share && strcmp (share, "kai") == 0)
     patch_add_text (&r->out, path_of (r, at, "/gpu-memory"),
                     number (r, units_div_up (advice_card_bytes (&a), MIB), ""));

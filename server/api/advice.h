@@ -13,7 +13,8 @@ typedef struct advice {
   bool fits;              /* on the card that was asked about, at the slowdown */
   int64_t memory_bytes;   /* the budget of the point that was chosen; 0: none is fast enough */
   int64_t reserved_bytes; /* of the card, by its process beside its budget */
-  int64_t slowdown_ppm;
+  int64_t slowdown_ppm;   /* at most, of the request */
+  int32_t ranks;          /* on a host's cards, together; 0: one card alone */
   int64_t peak_bytes, host_bytes, d2h_bytes, h2d_bytes;
   int64_t step_ns, baseline_ns, bound_ns, floor_bytes;
   const char *job, *trace; /* the curve, and what it is of */

@@ -81,7 +81,7 @@ def _ ():
   assert "has planned already" in ferry ("advise", "net", "--host", host, "--server", s.url, "--sections", "off", status=2).stderr
   assert "needs the host" in ferry ("advise", "net", "--ranks", "2", status=2).stderr
 
-@claim ("a pod that names its host gets the pinned memory of all its ranks")
+@claim ("a pod that names its host gets the pinned memory of all its ranks, their number and the slowdown")
 def _ ():
   def pod (**notes):
     return {"metadata": {"name": "p", "annotations": {"ferry.dev/fingerprint": "net", "ferry.dev/max-slowdown-ppm": "4000000", **notes}},
@@ -93,6 +93,9 @@ def _ ():
     a, (changes, warning) = advice (max_slowdown_ppm=4000000, ranks=ranks), mutate (**{"ferry.dev/host": host, "ferry.dev/ranks": str (ranks)})
     assert not warning and changes["/metadata/annotations/ferry.dev~1pinned-host-bytes"] == str (a["pinned_host_bytes"]), (changes, warning)
     assert changes["/spec/containers/0/resources/limits/memory"] == str ((1 << 30) + a["pinned_host_bytes"])
+    said = {key: int (changes["/metadata/annotations/ferry.dev~1" + key]) for key in ("ranks", "slowdown-ppm")}
+    assert said["ranks"] == a["ranks"] and abs (said["slowdown-ppm"] / 1e6 - a["slowdown"]) < 2e-6, (said, a)
+  assert mutate (**{"ferry.dev/host": host})[0]["/metadata/annotations/ferry.dev~1ranks"] == str (advice (max_slowdown_ppm=4000000)["ranks"])
   assert "nothing is known of net on hgx-h100" in mutate (**{"ferry.dev/host": "hgx-h100"})[1]
   assert "not understood" in mutate (**{"ferry.dev/host": host, "ferry.dev/ranks": "many"})[1]
 

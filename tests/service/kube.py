@@ -75,6 +75,7 @@ def pod (notes=NOTES, uid=None, resources=None, **spec):
 def _ ():
   out, warnings = mutate ("Pod", pod ())
   assert not warnings and out["metadata"]["annotations"]["ferry.dev/gpu-memory-bytes"] == str (CARD) and out["metadata"]["annotations"]["ferry.dev/pinned-host-bytes"] == str (PINNED)
+  assert out["metadata"]["annotations"]["ferry.dev/slowdown-ppm"].isdigit () and "ferry.dev/ranks" not in out["metadata"]["annotations"]
   r = out["spec"]["containers"][1]["resources"]
   assert r == {"limits": {"nvidia.com/gpu": 1, "memory": str ((2 << 30) + PINNED)}, "requests": {"memory": str ((1 << 30) + PINNED)}}, r
   assert out["spec"]["containers"][0] == {"name": "side", "image": "side"}
