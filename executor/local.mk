@@ -67,6 +67,7 @@ libcore_a_SOURCES += \
   executor/ops/update.c \
   executor/replay/bytes.c \
   executor/replay/calls.c \
+  executor/replay/collectives.c \
   executor/replay/replay.c \
   executor/replay/replay.h \
   executor/replay/report.c \

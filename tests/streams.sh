@@ -53,6 +53,26 @@ END
     "$ferry" simulate none.json none.plan.json --host ./wide.json --ranks 8 --json >eight.json &&
     python3 -c 'import json; a, b = (json.load (open (n)) for n in ("alone.json", "eight.json")); b = b.get ("ranks", [b])[0]; assert a["step_ns"] == b["step_ns"], (a, b)'
 }
+replayed() { # ranks meet in their collectives, on devices of their own; every byte stays right, and nothing is in no order
+  "$ferry" replay none.json none.plan.json --host ./wide.json --ranks 4 --json --chrome ranks.json >four.json &&
+    python3 - <<'END' && "$ferry" replay none.json none.plan.json --host ./wide.json --ranks 2 --verify --races -q >out &&
+import json
+r = json.load (open ("four.json"))["ranks"]
+assert len (r) == 4 and all (one["exact"] and one["predicted"]["step_ns"] == one["seen"]["step_ns"] and one["largest_start_difference_ns"] == 0 for one in r), r
+lanes = [e["args"]["name"] for e in json.load (open ("ranks.json"))["traceEvents"] if e["name"] == "thread_name"]
+assert len (lanes) == 16 and "rank 3: compute, stream 1" in lanes, lanes
+END
+    "$ferry" replay none.json none.plan.json --races -q >out
+}
+crossed() { # each of two ranks comes first to what the other comes to last: on two streams both may happen, in one list neither
+  local one='{"ns": 1000, "collective": "all_reduce", "group": "one", "group_bytes": 8}' two='{"ns": 1000, "stream": 1, "collective": "all_reduce", "group": "two", "group_bytes": 8}'
+  printf '{"format": "ferry-trace/1", "tensors": [], "ops": [%s, %s]}' "$one" "$two" >a.json
+  printf '{"format": "ferry-trace/1", "tensors": [], "ops": [%s, %s]}' "$two" "$one" >b.json
+  for t in a b; do "$ferry" solve -q $t.json -d a100-40 -o $t.plan.json >out || return 1; done
+  "$ferry" simulate -q a.json a.plan.json b.json b.plan.json --host ./wide.json --ranks 2 >out || return 1
+  "$ferry" replay a.json a.plan.json b.json b.plan.json --host ./wide.json --ranks 2 >out 2>said
+  [ $? = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q 'comes to its collective at op 0 before others of its group do' said
+}
 drawn() { # a lane for each stream, between compute and the copies
   "$ferry" plot none.json none.plan.json --svg lanes.svg -q && grep -q 'stream 1' lanes.svg && grep -q 'copy out' lanes.svg &&
     "$ferry" plot none.json none.plan.json --html page.html -q && grep -q '"stall_ns"' page.html
@@ -82,7 +102,6 @@ refused() {
     says compare none.json -d a100-40 --policies lru && grep -q 'this one has 2: `ferry solve` plans it' said &&
     says solve none.json -d a100-40 --sections 2 && grep -q 'ops of 2 streams are not cut' said &&
     says curve none.json -d a100-40 --order any && grep -q 'ops of 2 streams keep their order' said &&
-    says replay none.json none.plan.json && grep -q 'a replay takes traces of one stream' said &&
     says export none.json none.plan.json --chrome chrome.json && grep -q 'takes traces of one stream' said
 }
 raced() { # ops of two streams use one tensor in no order: more memory is of no use
@@ -95,6 +114,8 @@ raced() { # ops of two streams use one tensor in no order: more memory is of no 
 claim "a rank's step has the collectives and the shards of its kind" counts
 claim "its plans are legal and proved" planned
 claim "eight equal ranks take as long as one where nothing is shared" together
+claim "ranks are replayed with their collectives as predicted, and every byte is right" replayed
+claim "collectives that lists have in crossed orders are not replayed" crossed
 claim "each stream has a lane" drawn
 claim "curves, the least memory and comparisons are answered" asked
 claim "what cannot be is refused" refused

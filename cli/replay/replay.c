@@ -288,14 +288,15 @@ const cli_command command_replay = {
   .least = 2,
   .most = 2 * HOST_MOST_CARDS,
   .about =
-      "Runs the trace's ops under the plan on a device: as kernels that take the ops' time, with "
+      "Runs the trace's ops under the plan on a device: as kernels that take the ops' time, on the "
+      "trace's streams, with "
       "the plan's copies on two streams of their own and its waits as events. The device is an "
       "emulated one unless --driver says otherwise. Exactly the plan's memory is taken on both "
       "sides.\n"
       "With --compute real the ops are calculated and the network trains: the loss of each step "
       "is printed.\n"
       "With --host the plans run at once, each in a thread on a device of its own, in step with "
-      "the others; with --ranks they are assigned in turn.\n"
+      "the others, which meet in their collectives; with --ranks they are assigned in turn.\n"
       "A plan that `ferry check` refuses is refused here too. The exit status is 1 where a byte "
       "was wrong or an order was missing, or --compare found a difference.\n",
   .options = options,

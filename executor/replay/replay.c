@@ -395,7 +395,8 @@ static bool rewrite (const sim_job *jobs, int32_t i, const replay_options *o, ar
       out[i].rewritten = out[k].rewritten;
       return true;
     }
-  return streams_must_be_one (jobs[i].original, "a replay", err) &&
+  return (o->calculation == NULL ||
+          streams_must_be_one (jobs[i].original, "a replay that calculates", err)) &&
          check_options (o, jobs[i].plan, err) &&
          (o->unchecked || check_plan (jobs[i].original, jobs[i].plan, a, &broken, err)) &&
          plan_rewrite (jobs[i].original, jobs[i].plan, a, &out[i].rewritten, err);
@@ -438,7 +439,7 @@ bool replay_ranks (const sim_job *jobs, int32_t n, const gpu_host *h, const repl
   if (!predict (made, n, h, a, out, expected, err))
     return false;
   replay_team_init (&team, states, n);
-  bool good = run_team (&team, h, expected, a, out, err);
+  bool good = replay_find_meetings (&team, a, err) && run_team (&team, h, expected, a, out, err);
   replay_team_end (&team);
   return good;
 }

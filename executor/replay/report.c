@@ -42,6 +42,8 @@ static void put_moves (const events *e, const span *spans, int queue, int32_t st
 /* A copy in may begin before its step's first op. */
 static int64_t first_ns (const plan *p, const replay_result *r) {
   int64_t first = r->timed > 0 ? r->ops[0].start_ns : 0;
+  for (int32_t k = 1; r->timed > 0 && k < r->rewritten.trace->n_ops; k++)
+    first = min_of (first, r->ops[k].start_ns);
   for (int64_t i = 0; i < (int64_t)r->timed * p->n_moves; i++) {
     if (r->ins[i].start_ns >= 0)
       first = min_of (first, r->ins[i].start_ns);
@@ -53,13 +55,27 @@ static int64_t first_ns (const plan *p, const replay_result *r) {
 
 enum { LANES = 3 };
 
+/* Further streams have lanes behind those of the copies. */
+static int lane_of (const op *o) {
+  return o->stream ? LANES + o->stream - 1 : 0;
+}
+
+static int lanes_of (const trace *t) {
+  return LANES + (trace_has_streams (t) ? t->n_streams - 1 : 0);
+}
+
 static void put_lanes (const events *e, int32_t rank, int32_t ranks) {
   static const char *const names[LANES] = { "compute", "copies to the host",
                                             "copies to the device" };
-  char name[64];
-  for (int i = 0; i < LANES; i++) {
-    snprintf (name, sizeof name, "rank %d: %s", rank, names[i]);
-    chrome_event_lane (e->w, e->first_lane + i, ranks > 1 ? name : names[i]);
+  char of_rank[24] = "", name[80];
+  if (ranks > 1)
+    snprintf (of_rank, sizeof of_rank, "rank %d: ", rank);
+  for (int i = 0; i < lanes_of (e->r->rewritten.trace); i++) {
+    if (i < LANES)
+      snprintf (name, sizeof name, "%s%s", of_rank, names[i]);
+    else
+      snprintf (name, sizeof name, "%scompute, stream %d", of_rank, i - LANES + 1);
+    chrome_event_lane (e->w, e->first_lane + i, name);
   }
 }
 
@@ -67,7 +83,8 @@ static void put_rank (const events *e) {
   const trace *t = e->r->rewritten.trace;
   for (int32_t step = 0; step < e->r->timed; step++) {
     for (int32_t k = 0; k < t->n_ops; k++)
-      put_event (e, t->ops[k].name, 0, step, &e->r->ops[(int64_t)step * t->n_ops + k]);
+      put_event (e, t->ops[k].name, lane_of (&t->ops[k]), step,
+                 &e->r->ops[(int64_t)step * t->n_ops + k]);
     put_moves (e, e->r->outs + (int64_t)step * e->p->n_moves, 1, step);
     put_moves (e, e->r->ins + (int64_t)step * e->p->n_moves, 2, step);
   }
@@ -85,10 +102,13 @@ bool replay_chrome (const sim_job *jobs, const replay_result *r, int32_t ranks, 
   json_add_text (&w, "displayTimeUnit", "ns");
   json_put_key (&w, "traceEvents");
   json_open_array (&w);
-  for (int32_t i = 0; i < ranks; i++)
-    put_lanes (&(events){ .w = &w, .first_lane = LANES * i }, i, ranks);
-  for (int32_t i = 0; i < ranks; i++)
-    put_rank (&(events){ &w, jobs[i].plan, &r[i], LANES * i, zero_ns });
+  int lane = 0;
+  for (int32_t i = 0; i < ranks; i++) {
+    events e = { &w, jobs[i].plan, &r[i], lane, zero_ns };
+    put_lanes (&e, i, ranks);
+    put_rank (&e);
+    lane += lanes_of (r[i].rewritten.trace);
+  }
   json_close_array (&w);
   json_close_object (&w);
   return json_finish (&w, out, err);

@@ -57,8 +57,10 @@ static bool make_scripts (replay_state *s, arena *a, error *err) {
                        .op_offset = s->op_offset,
                        .found = s->found,
                        .calculated = s->options->calculation != NULL,
-                       .ended = s->ordered != NULL || s->team->n > 1,
+                       .ended = s->ordered != NULL || s->team->n > 1 ||
+                                trace_has_streams (s->rewritten->trace),
                        .meets = s->team->n > 1,
+                       .meeting_of = s->meeting_of,
                        .step = &s->step };
   if (s->steps > s->timed && !script_make (&q, a, &s->plain, err))
     return false;
@@ -66,14 +68,33 @@ static bool make_scripts (replay_state *s, arena *a, error *err) {
   return script_make (&q, a, &s->timed_script, err);
 }
 
+/* The last op of each stream. */
+static bool find_last (replay_state *s, arena *a, error *err) {
+  const trace *t = s->rewritten->trace;
+  int32_t n = trace_has_streams (t) ? t->n_streams : 1;
+  if ((s->last_op = NEW (a, n, int32_t, err)) == NULL)
+    return false;
+  for (int32_t x = 0; x < n; x++) {
+    int32_t k = t->n_ops - 1;
+    while (k >= 0 && n > 1 && t->ops[k].stream != x)
+      k--;
+    if (k >= 0)
+      s->last_op[s->n_last++] = k;
+  }
+  return true;
+}
+
 bool replay_prepare (replay_state *s, arena *a, error *err) {
-  for (int q = 0; q < WALK_QUEUES; q++)
+  int32_t n = script_streams (s->rewritten->trace);
+  if ((s->stream = NEW (a, n, CUstream, err)) == NULL)
+    return false;
+  for (int32_t q = 0; q < n; q++)
     if (!driver_ok (&s->driver, s->driver.stream_create (&s->stream[q], CU_STREAM_NON_BLOCKING),
                     "cuStreamCreate", err))
       return false;
-  if (s->sees_bytes && !replay_operands (s, a, err))
+  if (!find_last (s, a, err) || (s->sees_bytes && !replay_operands (s, a, err)))
     return false;
-  return make_scripts (s, a, err) && make_events (s, a, err);
+  return make_scripts (s, a, err) && make_events (s, a, err) && replay_make_arrivals (s, err);
 }
 
 /* The last steps are the timed ones. */
@@ -88,10 +109,11 @@ const CUevent *replay_ends (const replay_state *s, int32_t step) {
 }
 
 static const char *const call_names[] = {
-  [SCRIPT_LAUNCH] = "cuLaunchKernel",  [SCRIPT_WAIT] = "cuStreamWaitEvent",
-  [SCRIPT_MEET] = "cuStreamWaitEvent", [SCRIPT_BEGIN] = "cuEventRecord",
-  [SCRIPT_END] = "cuEventRecord",      [SCRIPT_OUT] = "cuMemcpyDtoHAsync",
-  [SCRIPT_IN] = "cuMemcpyHtoDAsync",   [SCRIPT_CALCULATE] = "cuLaunchKernel",
+  [SCRIPT_LAUNCH] = "cuLaunchKernel",    [SCRIPT_WAIT] = "cuStreamWaitEvent",
+  [SCRIPT_MEET] = "cuStreamWaitEvent",   [SCRIPT_COLLECTIVE] = "",
+  [SCRIPT_BEGIN] = "cuEventRecord",      [SCRIPT_END] = "cuEventRecord",
+  [SCRIPT_OUT] = "cuMemcpyDtoHAsync",    [SCRIPT_IN] = "cuMemcpyHtoDAsync",
+  [SCRIPT_CALCULATE] = "cuLaunchKernel",
 };
 
 static CUresult issue_launches (const driver *d, CUstream on, kernel_launch *l, int32_t count) {
@@ -104,7 +126,7 @@ static CUresult issue_launches (const driver *d, CUstream on, kernel_launch *l, 
 }
 
 static CUresult issue_copy (replay_state *s, const script_call *c, const script_copy *x) {
-  CUstream on = s->stream[c->queue];
+  CUstream on = s->stream[c->stream];
   if (++s->copies == s->options->lost_copy)
     return CUDA_SUCCESS;
   CUresult r = s->tag == NULL ? CUDA_SUCCESS : s->tag (x->owner);
@@ -115,15 +137,15 @@ static CUresult issue_copy (replay_state *s, const script_call *c, const script_
 }
 
 /* The others have issued the step before and nothing of the next but one. */
-static CUresult wait_for_ranks (const replay_state *s, int32_t step) {
+static CUresult wait_for_ranks (const replay_state *s, CUstream on, int32_t step) {
   for (int32_t i = 0; step > 0 && i < s->team->n; i++) {
     const replay_state *other = &s->team->ranks[i];
-    int32_t last = other->walk.place[WALK_OPS][other->rewritten->trace->n_ops - 1];
-    CUresult r = i == s->rank ? CUDA_SUCCESS
-                              : s->driver.stream_wait_event (
-                                    s->stream[WALK_OPS], replay_ends (other, step - 1)[last], 0);
-    if (r != CUDA_SUCCESS)
-      return r;
+    for (int32_t x = 0; i != s->rank && x < other->n_last; x++) {
+      int32_t last = other->walk.place[WALK_OPS][other->last_op[x]];
+      CUresult r = s->driver.stream_wait_event (on, replay_ends (other, step - 1)[last], 0);
+      if (r != CUDA_SUCCESS)
+        return r;
+    }
   }
   return CUDA_SUCCESS;
 }
@@ -136,7 +158,7 @@ static bool issue_step (replay_state *s, int32_t step, error *err) {
     ends[lag] = step < lag ? NULL : replay_ends (s, step - lag);
   s->step = s->base + step;
   for (const script_call *c = p->calls; c < p->calls + p->n_calls; c++) {
-    CUstream on = s->stream[c->queue];
+    CUstream on = s->stream[c->stream];
     CUresult r = CUDA_SUCCESS;
     switch (c->kind) {
     case SCRIPT_LAUNCH:
@@ -154,7 +176,11 @@ static bool issue_step (replay_state *s, int32_t step, error *err) {
         r = s->driver.stream_wait_event (on, ends[c->lag][c->place], 0);
       break;
     case SCRIPT_MEET:
-      r = wait_for_ranks (s, step);
+      r = wait_for_ranks (s, on, step);
+      break;
+    case SCRIPT_COLLECTIVE:
+      if (!replay_arrive (s, on, c->place, step, err))
+        return false;
       break;
     case SCRIPT_BEGIN:
       r = s->driver.event_record (begins[c->place], on);
@@ -285,9 +311,10 @@ void replay_put_away (replay_state *s) {
   s->driver.ctx_set_current (s->driver.context);
   int64_t items = s->walk.n_items;
   s->driver.ctx_synchronize ();
-  for (int q = 0; q < WALK_QUEUES; q++)
+  for (int32_t q = 0; s->stream != NULL && q < script_streams (s->rewritten->trace); q++)
     if (s->stream[q] != NULL)
       s->driver.stream_destroy (s->stream[q]);
+  replay_drop_arrivals (s);
   drop_events (s, s->begin, s->rows_made * items);
   drop_events (s, s->end, s->rows_made * items);
   drop_events (s, s->ring, s->steps == s->timed ? 0 : 3 * items);

@@ -10,6 +10,13 @@
 #include "executor/room/room.h"
 #include "executor/replay/script.h"
 
+/* A collective that ranks have in common, for one of them. */
+typedef struct replay_meeting {
+  bool is;            /* this rank has it */
+  int64_t came;       /* so often it was issued; under the team's lock */
+  CUevent arrived[2]; /* of an even step, and of an odd one */
+} replay_meeting;
+
 /* All ranks of a replay; most have one. The lock guards what is below it. */
 typedef struct replay_team {
   struct replay_state *ranks;
@@ -50,11 +57,15 @@ typedef struct replay_state {
   kernel_operand *operands;       /* by op */
   int32_t *op_offset;
   int64_t operands_bytes;
-  mismatch *found; /* a kernel can write it */
-  CUstream stream[WALK_QUEUES];
-  CUevent zero;         /* a GPU's times are since this */
-  CUevent *begin, *end; /* per timed step and item; a begin that is another's end is NULL */
-  CUevent *ring;        /* three steps of ends where steps are not timed */
+  mismatch *found;          /* a kernel can write it */
+  CUstream *stream;         /* script_stream_of */
+  int32_t *meeting_of;      /* per op, or NULL: nobody meets; the same number in all ranks */
+  replay_meeting *meetings; /* by number */
+  int32_t n_meetings;
+  int32_t *last_op, n_last; /* of each stream that has ops */
+  CUevent zero;             /* a GPU's times are since this */
+  CUevent *begin, *end;     /* per timed step and item; a begin that is another's end is NULL */
+  CUevent *ring;            /* three steps of ends where steps are not timed */
   int32_t steps, timed;
   bool may_end_early;  /* once a step repeats an earlier one, */
   int32_t least_steps; /* but not before this many were issued */
@@ -81,6 +92,16 @@ bool replay_prepare (replay_state *s, arena *a, error *err) MUST_CHECK;
 /* Issues all steps and waits; laden: no out starts before nothing else can happen. */
 bool replay_steps (replay_state *s, bool laden, error *err) MUST_CHECK;
 void replay_put_away (replay_state *s);
+
+/* ---- collectives.c ---- */
+
+/* The collectives in which ranks meet; an error where their lists have them in orders in which one
+   would wait for ever. */
+bool replay_find_meetings (replay_team *t, arena *a, error *err) MUST_CHECK;
+bool replay_make_arrivals (replay_state *s, error *err) MUST_CHECK;
+void replay_drop_arrivals (const replay_state *s);
+/* The stream of a collective goes on when all ranks have come to it. */
+bool replay_arrive (replay_state *s, CUstream on, int32_t op, int32_t step, error *err) MUST_CHECK;
 
 /* ---- team.c ---- */
 

@@ -11,13 +11,15 @@
 #include "executor/room/room.h"
 
 typedef enum script_kind {
-  SCRIPT_LAUNCH,    /* on the stream of the ops */
+  SCRIPT_LAUNCH,
   SCRIPT_CALCULATE, /* the op at `place`, or, where nobody calculates, the launch that takes its
                        time */
   SCRIPT_WAIT,
-  SCRIPT_MEET,  /* op 0 waits until all other ranks have ended the step before */
-  SCRIPT_BEGIN, /* record */
-  SCRIPT_END,   /* record */
+  SCRIPT_MEET, /* an op with which a step begins waits until all other ranks have ended the one
+                  before */
+  SCRIPT_COLLECTIVE, /* the op at `place` waits until all ranks of its group have come to it */
+  SCRIPT_BEGIN,      /* record */
+  SCRIPT_END,        /* record */
   SCRIPT_OUT,
   SCRIPT_IN
 } script_kind;
@@ -31,7 +33,7 @@ typedef struct script_copy {
 
 typedef struct script_call {
   script_kind kind;
-  walk_queue queue;
+  int32_t stream;       /* script_stream_of */
   int32_t first, count; /* launches, or one copy */
   int32_t place, lag;   /* the event of the item at this place, `lag` steps ago */
 } script_call;
@@ -52,12 +54,22 @@ typedef struct script_request {
   const kernel_operand *operands; /* by op; NULL: ops take their time and touch nothing */
   const int32_t *op_offset;
   mismatch *found;
-  int64_t *step;   /* launches find the number of their step here */
-  bool calculated; /* ops are not launches but calculations */
-  bool timed;      /* every item has an event before it and one behind it */
-  bool ended;      /* every item has one behind it */
-  bool meets;      /* this is one of several ranks */
+  int64_t *step;             /* launches find the number of their step here */
+  bool calculated;           /* ops are not launches but calculations */
+  bool timed;                /* every item has an event before it and one behind it */
+  bool ended;                /* every item has one behind it */
+  bool meets;                /* this is one of several ranks */
+  const int32_t *meeting_of; /* per op: its number among collectives, or -1; NULL: nobody meets */
 } script_request;
+
+/* Streams are numbered: that of the first ops, those of the copies, those of other ops. */
+static inline int32_t script_stream_of (const trace *t, const walk_item *i) {
+  int32_t own = i->queue == WALK_OPS ? t->ops[i->index].stream : 0;
+  return own ? WALK_QUEUES + own - 1 : (int32_t)i->queue;
+}
+static inline int32_t script_streams (const trace *t) {
+  return WALK_QUEUES + (trace_has_streams (t) ? t->n_streams - 1 : 0);
+}
 
 /* The place of the item whose end is this item's beginning, in a step that is timed: the op before
    it, where it waits for nothing else; -1: it has an event of its own. */

@@ -185,7 +185,7 @@ static void fill_container (review *r, const json *spec, const json *meta, const
     add_host (r, &resources, at, a->host_bytes);
 }
 
-/* Of its step beside one without a budget. */
+/* The step beside one without a budget. */
 static int64_t slowdown_of (const advice *a) {
   int64_t over_ns = a->step_ns - a->baseline_ns;
   return over_ns > 0 && a->baseline_ns > 0 ? units_scale (over_ns, 1000000, a->baseline_ns) : 0;
