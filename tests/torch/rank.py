@@ -74,6 +74,7 @@ def compare(make, folder, share):
     return {"kind": make.__name__, "same": same(plain.result(), job.result()) and same(plain.result(), fitted.result()),
             "followed": run.report.followed, "out": run.report.out_bytes, "steps": [run.report.steps, fit.report.steps],
             "unmatched": [r.unmatched + r.other for r in (run.report, fit.report)], "text": run.report.text(),
+            "met": [[op.get("collective"), op.get("group"), op.get("group_bytes")] for op in traces.tensors_and_ops(traces.load(trace))[1] if op.get("collective")],
             "collectives": sorted(name for name in seen if "all" in name and "reduce" in name or "gather" in name
                                   or "scatter" in name)}
 

@@ -30,6 +30,7 @@ def said_by_all(folder, count, *kinds):
             rank.kill()
 
 
+KINDS = {"Replica": "all_reduce", "Viewed": "all_reduce", "Shard": "all_gather"}
 COLLECTIVES = {"Replica": "allreduce_", "Viewed": "allreduce_", "Shard": "_allgather_base_"}
 
 
@@ -42,6 +43,9 @@ def learn_the_same(folder, count, *kinds):
             assert row["same"] and row["unmatched"] == [0, 0] and row["steps"] == [19, 17], row
             assert row["out"] > 0 and row["followed"] > 0, row["text"]
             assert COLLECTIVES[row["kind"]] in row["collectives"], row["collectives"]
+            assert KINDS[row["kind"]] in {kind for kind, _, _ in row["met"]}, row["met"]
+            assert all(group and size > 0 for _, group, size in row["met"]), row["met"]
+        assert [row["met"] for row in rows] == [row["met"] for row in told[0]], "the ranks' collectives differ"
 
 
 def test_two_processes_learn_the_same(folder):

@@ -77,10 +77,30 @@ UNSTEADY = ("bernoulli", "dropout", "rand", "normal_", "uniform", "exponential",
             "cumsum", "histc", "bincount", "embedding_bag", "ctc_loss", "backward")
 
 
+COLLECTIVES = {"reducescatter": "reduce_scatter", "allgather": "all_gather", "allreduce": "all_reduce", "alltoall": "all_to_all",
+               "broadcast": "broadcast", "send": "send", "recv": "recv"}
+
+
+def collective_of(name):
+    """Of a collective, as a trace says it; None: it is none that a trace knows."""
+    plain = name.replace("_", "")
+    return next((kind for word, kind in COLLECTIVES.items() if word in plain), None)
+
+
+def group_of(args):
+    """The name of the process group among a collective's arguments."""
+    for value in args:
+        if isinstance(value, str) and value not in ("sum", "avg", "min", "max", "product"):
+            return value
+        if isinstance(value, torch.ScriptObject) and value._type().name() == "ProcessGroup":
+            return torch.distributed.ProcessGroup.unbox(value).group_name
+    return None
+
+
 class Known:
     """What is looked up once of a function."""
 
-    __slots__ = ("name", "silent", "marks", "changed", "steady", "collective")
+    __slots__ = ("name", "silent", "marks", "changed", "steady", "collective", "meets")
 
     def __init__(self, func):
         schema = func._schema
@@ -92,6 +112,7 @@ class Known:
         self.collective = func.namespace in ("c10d", "_c10d_functional")
         if func.namespace == "c10d" and self.name.endswith("_"):  # its schema does not say what it writes: its first one
             self.changed = [(0, schema.arguments[0].name)]
+        self.meets = collective_of(self.name) if self.collective else None
         self.steady = not self.collective and self.is_steady(func, schema)
 
     def is_steady(self, func, schema):

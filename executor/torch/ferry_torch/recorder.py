@@ -7,7 +7,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import again
-from .calls import DETACH, FUNCTIONS, beside, detached
+from .calls import DETACH, FUNCTIONS, beside, detached, group_of
 from .storages import Form, Watched, overlap, storage_of, tensors_in
 
 NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
@@ -47,6 +47,7 @@ class Op:
         self.taken = []  # of each call: what it took, scratch with its results, its results
         self.notes = {"pack": [], "unpack": []}
         self.again = None  # of an op that can run again: storages of its arguments, of its results
+        self.collective = None  # kind, group and bytes, of one
 
 
 class Aside:
@@ -222,6 +223,10 @@ class Recorder(TorchDispatchMode):
                 op.side.add(entry.index)
         for entry in made:
             self.make(op, entry, name)
+        if known.meets and self.group is None:
+            wrote = {e.index: e.bytes for e in [e for e, _ in changed] + made}
+            gave = sum({e.index: e.bytes for e in before if e is not None and e.index not in wrote}.values())
+            op.collective = known.meets, group_of([*args, *kwargs.values()]), max(gave, sum(wrote.values()))
         if self.inside and self.phase == "forward" and self.group is None \
                 and again.can_run(known, args, kwargs, before, changed):
             op.again = before, [self.entry_of(t, make=False) for t in tensors_in([out], [])]

@@ -12,7 +12,8 @@ TENSOR = {"name": "", "bytes": None, "kind": "temporary", "split": None, "persis
           "pinned": False, "born_before": None, "dies_after": None}
 OP = {"name": "", "ns": 0, "gap_ns": 0, "workspace_bytes": 0, "parts": 1, "phase": "other",
       "reads": [], "writes": [], "side": [], "compute": None}
-LISTS = ("reads", "writes", "side")
+SELDOM = {"stream": 0, "after": [], "collective": None, "group": None, "group_bytes": 0}  # digested where they differ from this
+LISTS = ("reads", "writes", "side", "after")
 
 
 def load(path):
@@ -85,7 +86,9 @@ def tensors_and_ops(trace):
     for row in tensors:
         if row["persistent"] is None:
             row["persistent"] = row["kind"] in ("parameter", "optimizer")
-    return tensors, [filled(row, OP) for row in rows(trace["ops"], OP)]
+    ops = rows(trace["ops"], {**OP, **SELDOM})
+    return tensors, [{**filled(row, OP), **{k: row[k] for k, usual in SELDOM.items() if row.get(k, usual) not in (None, usual)}}
+                     for row in ops]
 
 
 def digest(trace):

@@ -74,6 +74,8 @@ def op_row(op, ns, number, recording):
         found = sorted(number[i] for i in indices if i in number)
         if found:
             row[key] = found
+    if op.collective is not None:
+        row["collective"], row["group"], row["group_bytes"] = op.collective
     room = workspace(op, recording.memory)
     if room > 0:
         row["workspace_bytes"] = room
