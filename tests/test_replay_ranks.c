@@ -57,6 +57,18 @@ static bool shares (const made_ranks *m) {
   return n > 1 && m->host.n_groups > 0;
 }
 
+static void as_predicted (int seed, const made_ranks *m, const replay_result *r) {
+  for (int32_t i = 0; i < m->n; i++)
+    ck_assert_msg (r[i].predicted.step_ns == r[i].seen.step_ns &&
+                       r[i].predicted.settled == r[i].seen.settled && r[i].largest_ns == 0 &&
+                       r[i].largest_copy_ns == 0,
+                   "seed %d, rank %d of %d: predicted %lld (settled %d), seen %lld (%d); starts "
+                   "of ops differ by %lld, copies by %lld",
+                   seed, i, m->n, (long long)r[i].predicted.step_ns, r[i].predicted.settled,
+                   (long long)r[i].seen.step_ns, r[i].seen.settled, (long long)r[i].largest_ns,
+                   (long long)r[i].largest_copy_ns);
+}
+
 START_TEST (seen_equals_predicted_to_the_nanosecond_on_random_ranks) {
   int shared = 0;
   for (int seed = 1; seed <= suite_cases (400); seed++) {
@@ -67,16 +79,7 @@ START_TEST (seen_equals_predicted_to_the_nanosecond_on_random_ranks) {
     if (make ((uint64_t)seed, 1, false, a, &m)) {
       run ((uint64_t)seed, &m, &o, a, r);
       shared += shares (&m);
-      for (int32_t i = 0; i < m.n; i++)
-        ck_assert_msg (
-            r[i].predicted.step_ns == r[i].seen.step_ns &&
-                r[i].predicted.settled == r[i].seen.settled && r[i].largest_ns == 0 &&
-                r[i].largest_copy_ns == 0,
-            "seed %d, rank %d of %d: predicted %lld (settled %d), seen %lld (%d); starts "
-            "of ops differ by %lld, copies by %lld",
-            seed, i, m.n, (long long)r[i].predicted.step_ns, r[i].predicted.settled,
-            (long long)r[i].seen.step_ns, r[i].seen.settled, (long long)r[i].largest_ns,
-            (long long)r[i].largest_copy_ns);
+      as_predicted (seed, &m, r);
     }
     arena_free (a);
   }
@@ -95,16 +98,7 @@ START_TEST (seen_equals_predicted_with_streams_and_collectives) {
     if (make ((uint64_t)seed, 1, true, a, &m)) {
       run ((uint64_t)seed, &m, &o, a, r);
       shared += meets (&m) && shares (&m);
-      for (int32_t i = 0; i < m.n; i++)
-        ck_assert_msg (
-            r[i].predicted.step_ns == r[i].seen.step_ns &&
-                r[i].predicted.settled == r[i].seen.settled && r[i].largest_ns == 0 &&
-                r[i].largest_copy_ns == 0,
-            "seed %d, rank %d of %d: predicted %lld (settled %d), seen %lld (%d); starts "
-            "of ops differ by %lld, copies by %lld",
-            seed, i, m.n, (long long)r[i].predicted.step_ns, r[i].predicted.settled,
-            (long long)r[i].seen.step_ns, r[i].seen.settled, (long long)r[i].largest_ns,
-            (long long)r[i].largest_copy_ns);
+      as_predicted (seed, &m, r);
     }
     arena_free (a);
   }
