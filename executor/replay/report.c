@@ -7,6 +7,7 @@
 
 #include "base/chrome_event.h"
 #include "base/order.h"
+#include "executor/replay/script.h"
 
 /* A rank's events: its lanes follow those of the rank before. */
 typedef struct events {
@@ -53,28 +54,18 @@ static int64_t first_ns (const plan *p, const replay_result *r) {
   return first;
 }
 
-enum { LANES = 3 };
-
-/* Further streams have lanes behind those of the copies. */
-static int lane_of (const op *o) {
-  return o->stream ? LANES + o->stream - 1 : 0;
-}
-
-static int lanes_of (const trace *t) {
-  return LANES + (trace_has_streams (t) ? t->n_streams - 1 : 0);
-}
-
+/* A lane for each stream. */
 static void put_lanes (const events *e, int32_t rank, int32_t ranks) {
-  static const char *const names[LANES] = { "compute", "copies to the host",
-                                            "copies to the device" };
+  static const char *const names[WALK_QUEUES] = { "compute", "copies to the host",
+                                                  "copies to the device" };
   char of_rank[24] = "", name[80];
   if (ranks > 1)
     snprintf (of_rank, sizeof of_rank, "rank %d: ", rank);
-  for (int i = 0; i < lanes_of (e->r->rewritten.trace); i++) {
-    if (i < LANES)
+  for (int i = 0; i < script_streams (e->r->rewritten.trace); i++) {
+    if (i < WALK_QUEUES)
       snprintf (name, sizeof name, "%s%s", of_rank, names[i]);
     else
-      snprintf (name, sizeof name, "%scompute, stream %d", of_rank, i - LANES + 1);
+      snprintf (name, sizeof name, "%scompute, stream %d", of_rank, i - WALK_QUEUES + 1);
     chrome_event_lane (e->w, e->first_lane + i, name);
   }
 }
@@ -83,7 +74,7 @@ static void put_rank (const events *e) {
   const trace *t = e->r->rewritten.trace;
   for (int32_t step = 0; step < e->r->timed; step++) {
     for (int32_t k = 0; k < t->n_ops; k++)
-      put_event (e, t->ops[k].name, lane_of (&t->ops[k]), step,
+      put_event (e, t->ops[k].name, script_stream_of_op (&t->ops[k]), step,
                  &e->r->ops[(int64_t)step * t->n_ops + k]);
     put_moves (e, e->r->outs + (int64_t)step * e->p->n_moves, 1, step);
     put_moves (e, e->r->ins + (int64_t)step * e->p->n_moves, 2, step);
@@ -107,7 +98,7 @@ bool replay_chrome (const sim_job *jobs, const replay_result *r, int32_t ranks, 
     events e = { &w, jobs[i].plan, &r[i], lane, zero_ns };
     put_lanes (&e, i, ranks);
     put_rank (&e);
-    lane += lanes_of (r[i].rewritten.trace);
+    lane += script_streams (r[i].rewritten.trace);
   }
   json_close_array (&w);
   json_close_object (&w);

@@ -63,9 +63,11 @@ typedef struct script_request {
 } script_request;
 
 /* Streams are numbered: that of the first ops, those of the copies, those of other ops. */
+static inline int32_t script_stream_of_op (const op *o) {
+  return o->stream ? WALK_QUEUES + o->stream - 1 : WALK_OPS;
+}
 static inline int32_t script_stream_of (const trace *t, const walk_item *i) {
-  int32_t own = i->queue == WALK_OPS ? t->ops[i->index].stream : 0;
-  return own ? WALK_QUEUES + own - 1 : (int32_t)i->queue;
+  return i->queue == WALK_OPS ? script_stream_of_op (&t->ops[i->index]) : (int32_t)i->queue;
 }
 static inline int32_t script_streams (const trace *t) {
   return WALK_QUEUES + (trace_has_streams (t) ? t->n_streams - 1 : 0);

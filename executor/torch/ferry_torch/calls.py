@@ -88,9 +88,9 @@ def collective_of(name):
 
 
 def group_of(args):
-    """The name of the process group among a collective's arguments."""
-    for value in args:
-        if isinstance(value, str) and value not in ("sum", "avg", "min", "max", "product"):
+    """The name of the process group among a collective's arguments: an object, or the last text."""
+    for value in reversed(args):
+        if isinstance(value, str):
             return value
         if isinstance(value, torch.ScriptObject) and value._type().name() == "ProcessGroup":
             return torch.distributed.ProcessGroup.unbox(value).group_name
