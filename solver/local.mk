@@ -139,6 +139,9 @@ libcore_a_SOURCES += \
   solver/place/place.h \
   solver/place/place_arena.c \
   solver/place/place_same.c \
+  solver/place/same_inner.h \
+  solver/place/same_meet.c \
+  solver/place/same_turns.c \
   solver/place/schedule.c \
   solver/place/schedule.h \
   solver/place/schedule_inner.h \

@@ -34,10 +34,10 @@ planned() { # FILE: for the link that was measured
     { cat "$work/said"; return 1; }
   "$ferry" check "$gpu/$1" "$work/plan.json" -q >"$work/said" 2>&1 || { cat "$work/said"; return 1; }
 }
-kept_places() { # where an op alone needs nearly the whole budget, plans that count on a little less of it are found
-  "$ferry" solve "$gpu/h200-gpt2-b8.trace.json.zst" -d "$gpu/h200-link.json" --budget 5.25GiB --same-places --swap-only -q --json >"$work/kept.json" 2>"$work/said" ||
+kept_places() { # a part whose granules another has waits until that has gone, in the effort of a first plan of `ferry run`
+  "$ferry" solve "$gpu/h200-gpt2-b8.trace.json.zst" -d "$gpu/h200-link.json" --budget 5.25GiB --same-places --swap-only --limit 400000 -q --json >"$work/kept.json" 2>"$work/said" ||
     [ $? = 4 ] || { cat "$work/said"; return 1; }
-  awk '{ gsub (/[{},]/, "\n") } { print }' "$work/kept.json" | awk -F ': *' '/"lower_bound_ns"/ { bound = $2 } /"step_ns"/ { step = $2 } END { if (!(step > 0 && step < 1.2 * bound)) print step, bound }'
+  awk '{ gsub (/[{},]/, "\n") } { print }' "$work/kept.json" | awk -F ': *' '/"lower_bound_ns"/ { bound = $2 } /"step_ns"/ { step = $2 } END { if (!(step > 0 && step < 1.1 * bound)) print step, bound }'
 }
 rows() { # the same bits in each, in no more than the budget, and the step close to what was told
   python3 - "$gpu/h200-torch-run.json" <<'END'

@@ -200,6 +200,7 @@ check_PROGRAMS = \
   tests/test_replay_zoo \
   tests/test_rewrite_twice \
   tests/test_round \
+  tests/test_same_places \
   tests/test_sandbox \
   tests/test_schedule \
   tests/test_seams \

@@ -23,7 +23,7 @@ bool place_begin (const stays *l, arena *a, places *out, error *err) {
 void place_again (const stays *l, places *out) {
   assert (out->op_outs && out->wait_ops);
   out->granules = 0;
-  out->tangled = false;
+  out->tangled = out->waits = false;
   for (int32_t i = 0; i < l->trace->n_ops; i++)
     out->op_outs[i] = NOTHING_NEEDED;
   for (int32_t i = 0; i < l->n_moves; i++) {

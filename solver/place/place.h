@@ -22,8 +22,9 @@ typedef struct places {
      suffice next time; NO_WAIT: as it was */
   int32_t *wait_ops;
   int32_t *in_order; /* of the copies in, where it is another one than that of the run; or NULL */
-  int64_t ticks; /* that offsets took: windows that were looked at */
-  bool tangled; /* an owner would have to wait for one behind it: another run is needed */
+  int64_t ticks;     /* that offsets took: windows that were looked at */
+  bool tangled;      /* an owner would have to wait for one behind it: another run is needed */
+  bool waits;        /* wait_ops lets parts have the same granules in turn */
 } places;
 
 /* Like place, but every stay of a part has the same granules. */

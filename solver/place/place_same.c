@@ -7,64 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/place/circle.h"
+#include "base/order.h"
 #include "solver/place/follow.h"
-#include "solver/place/place.h"
-
-typedef struct arc {
-  int64_t birth, end; /* ranks on the circle */
-} arc;
-
-typedef struct owner {
-  int32_t key, next; /* a list; areas that were one share its rest */
-} owner;
-
-typedef struct area {
-  int32_t first, count, owners; /* owners: -1: none */
-} area;
-
-typedef struct same {
-  const stays *l;
-  arena *arena;
-  error *err;
-  places *out;
-  circle circle;
-  int32_t *key; /* per stay */
-  int32_t n_keys;
-  int32_t *stays; /* by key: stays[first_stay[k] .. first_stay[k + 1]) */
-  int32_t *first_stay;
-  bool *always;    /* per key */
-  int64_t *weight; /* per key: what goes first */
-  area *areas;
-  int64_t n_areas, areas_room;
-  owner *owners;
-  int64_t n_owners, owners_room;
-  int32_t granules;
-  granule_run **runs; /* per key */
-  int32_t *n_runs;
-} same;
-
-/* ---- owners at a time ---- */
-
-static bool inside (int64_t at, arc x) {
-  return x.birth < x.end ? x.birth <= at && at < x.end : at >= x.birth || at < x.end;
-}
-
-static arc arc_of (const same *s, int32_t stay) {
-  return (arc){ s->circle.birth[stay], s->circle.end[stay] };
-}
-
-static bool keys_meet (const same *s, int32_t a, int32_t b) {
-  if (s->always[a] || s->always[b])
-    return true;
-  for (int32_t i = s->first_stay[a]; i < s->first_stay[a + 1]; i++)
-    for (int32_t j = s->first_stay[b]; j < s->first_stay[b + 1]; j++) {
-      arc x = arc_of (s, s->stays[i]), y = arc_of (s, s->stays[j]);
-      if (inside (x.birth, y) || inside (y.birth, x))
-        return true;
-    }
-  return false;
-}
+#include "solver/place/same_inner.h"
 
 /* ---- parts ---- */
 
@@ -112,8 +57,8 @@ static bool takes_turns (const same *s, int32_t key) {
   const int32_t *at = s->stays + s->first_stay[key];
   for (int32_t i = 0; i < n; i++)
     for (int32_t j = i + 1; j < n; j++) {
-      arc x = arc_of (s, at[i]), y = arc_of (s, at[j]);
-      if (inside (x.birth, y) || inside (y.birth, x))
+      arc x = same_arc (s, at[i]), y = same_arc (s, at[j]);
+      if (same_inside (x.birth, y) || same_inside (y.birth, x))
         return false;
     }
   return !s->always[key] || n == 1;
@@ -169,7 +114,7 @@ static bool own (same *s, area *a, int32_t key) {
   s->owners = moved;
   s->owners[s->n_owners] = (owner){ key, a->owners };
   a->owners = (int32_t)s->n_owners++;
-  return true;
+  return same_close (s, a, key);
 }
 
 /* One more area behind number `at`. */
@@ -183,41 +128,6 @@ static bool insert (same *s, int64_t at, area x) {
   s->areas[at] = x;
   s->n_areas++;
   return true;
-}
-
-static bool is_free (const same *s, const area *a, int32_t key) {
-  for (int32_t o = a->owners; o >= 0; o = s->owners[o].next)
-    if (keys_meet (s, key, s->owners[o].key))
-      return false;
-  return true;
-}
-
-static bool give (same *s, int32_t key) {
-  int32_t wanted = s->l->at[s->stays[s->first_stay[key]]].granules;
-  for (int64_t i = 0; i < s->n_areas && wanted > 0; i++) {
-    if (!is_free (s, &s->areas[i], key))
-      continue;
-    area rest = s->areas[i];
-    if (rest.count > wanted) {
-      rest.first += wanted;
-      rest.count -= wanted;
-      if (!insert (s, i + 1, rest))
-        return false;
-      s->areas[i].count = wanted;
-    }
-    wanted -= s->areas[i].count;
-    if (!own (s, &s->areas[i], key))
-      return false;
-  }
-  if (wanted == 0)
-    return true;
-  if (wanted > INT32_MAX / 2 - s->granules)
-    return error_set (
-        s->err, ERR_input,
-        "the plan needs more granules than can be counted; give the device a larger granule_bytes");
-  area last = { s->granules, wanted, -1 };
-  s->granules += wanted;
-  return insert (s, s->n_areas, last) && own (s, &s->areas[s->n_areas - 1], key);
 }
 
 /* ---- orders in which to give ---- */
@@ -248,6 +158,45 @@ static int compare_turns (const void *a, const void *b, void *context) {
     q = s->circle.birth[y];
   }
   return p != q ? (p < q ? -1 : 1) : i < j ? -1 : i > j;
+}
+
+bool same_take (same *s, int64_t i, int32_t key, int32_t *wanted) {
+  assert (i >= 0 && i<s->n_areas && * wanted> 0);
+  area rest = s->areas[i];
+  if (rest.count > *wanted) {
+    rest.first += *wanted;
+    rest.count -= *wanted;
+    if (!same_split (s, &rest) || !insert (s, i + 1, rest))
+      return false;
+    s->areas[i].count = *wanted;
+  }
+  *wanted -= s->areas[i].count;
+  return own (s, &s->areas[i], key);
+}
+
+/* Granules that nobody has yet. */
+static bool take_new (same *s, int32_t key, int64_t most, int32_t *wanted) {
+  int32_t count = (int32_t)min_of (max_of (most - s->granules, 0), *wanted);
+  area last = { s->granules, count, -1, NULL };
+  if (count == 0)
+    return true;
+  s->granules += count;
+  *wanted -= count;
+  return insert (s, s->n_areas, last) && own (s, &s->areas[s->n_areas - 1], key);
+}
+
+static bool give (same *s, int32_t key) {
+  int32_t wanted = s->l->at[s->stays[s->first_stay[key]]].granules;
+  for (int64_t i = 0; i < s->n_areas && wanted > 0; i++)
+    if (same_is_free (s, &s->areas[i], key) && !same_take (s, i, key, &wanted))
+      return false;
+  if (wanted > INT32_MAX / 2 - s->granules)
+    return error_set (
+        s->err, ERR_input,
+        "the plan needs more granules than can be counted; give the device a larger granule_bytes");
+  return take_new (s, key, s->most, &wanted) &&
+         (wanted == 0 || s->most == INT64_MAX || same_take_turns (s, key, &wanted)) &&
+         take_new (s, key, INT64_MAX, &wanted);
 }
 
 static bool give_all (same *s, turn how) {
@@ -336,11 +285,13 @@ static bool write_runs (same *s) {
 bool place_same (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
                  error *err) {
   assert (l->at && budget >= 0);
-  same s = { .l = l, .arena = a, .err = err, .out = out };
+  same s = {
+    .l = l, .arena = a, .err = err, .out = out, .period = period, .start = start, .most = INT64_MAX
+  };
   turn best = HEAVIEST;
   int32_t least = INT32_MAX;
   if (!place_begin (l, a, out, err) || !circle_of (l, period, start, a, &s.circle, err) ||
-      !find_keys (&s) || !all_take_turns (&s))
+      !find_keys (&s) || !all_take_turns (&s) || !same_find_meetings (&s))
     return false;
   for (turn how = HEAVIEST; how < TURNS; how++) {
     arena_mark mark = arena_here (a);
@@ -354,5 +305,9 @@ bool place_same (const stays *l, moment period, moment start, int64_t budget, ar
     if (least <= budget)
       break;
   }
-  return give_all (&s, best) && follow_all (&s) && write_runs (&s);
+  s.most = budget;
+  if (!give_all (&s, best) || !follow_all (&s) || !write_runs (&s))
+    return false;
+  out->granules = least;
+  return true;
 }

@@ -24,7 +24,7 @@ typedef struct scheduling {
   int32_t n_moves;
   stays stays;
   places places;
-  int64_t ticks; /* that places took, over all tries */
+  int64_t ticks;    /* that places took, over all tries */
   host_span *spans; /* one per copy that the host holds */
   int32_t n_spans;
   int32_t *span_of; /* per move */

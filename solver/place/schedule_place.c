@@ -87,6 +87,14 @@ static bool wait_longer (scheduling *s) {
   return any;
 }
 
+/* Copies in that wait for their places hold up no others. */
+static bool let_others_pass (scheduling *s, int64_t granules) {
+  error why = { 0 };
+  if (!s->places.waits || stays_order (&s->stays, granules, s->arena, &why))
+    return true;
+  return why.code == ERR_infeasible || error_set (s->err, why.code, "%s", why.text);
+}
+
 /* Runs with copies in as soon as possible, then just in time by the times that were seen. */
 static bool find_times (scheduling *s, int64_t granules) {
   moment period, start;
@@ -190,10 +198,13 @@ bool schedule_place (scheduling *s) {
       continue;
     }
     bool few = over <= few_over || over <= most / number (s, TUNE_place_few_part),
-         helps = few && over < over_before;
+         helps = (few || s->places.waits) && over < over_before;
     over_before = over;
-    if (!s->places.tangled && helps && wait_longer (s))
+    if (!s->places.tangled && helps && wait_longer (s)) {
+      if (!let_others_pass (s, granules))
+        return false;
       continue;
+    }
     over_before = INT64_MAX;
     if (granules == least)
       break;

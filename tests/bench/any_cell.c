@@ -180,6 +180,7 @@ bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_an
   error why = { 0 };
   solution s;
   solve_options o = { .device = &c->device,
+                      .same_places = c->same_places,
                       .placement = c->in_arena ? PLACES_ARENA : PLACES_AUTO,
                       .budget_bytes = c->budget_bytes,
                       .host_bytes = c->device.host_bytes,

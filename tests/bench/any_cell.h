@@ -15,6 +15,7 @@ typedef struct any_cell {
   int percent;
   bool drops;
   bool in_arena;      /* and nowhere else */
+  bool same_places;   /* every stay of a part on the same granules */
   search_level level; /* of the search, where no ticks are given */
 } any_cell;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound on cells that nobody chose.
-   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops|arena|tuning [explain]]]] prints a line of
-   JSON a cell, then the distribution of the gaps, of a processor's seconds, of what arenas lose
-   beside the bytes that live, and the worst five; TUNE as --tune takes it; `arena`: swaps, in an
-   arena alone; `tuning`: transformers with much state, on cards that people have. With `explain`,
+   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops|arena|same|tuning [explain]]]] prints a
+   line of JSON a cell, then the distribution of the gaps, of a processor's seconds, of what arenas
+   lose beside the bytes that live, and the worst five; TUNE as --tune takes it; `arena`: swaps, in
+   an arena alone; `same`: each part always in one place; `tuning`: transformers with much state, on
+   cards that people have. With `explain`,
    the worst five are solved again on cards that lack one thing: the latency of copies, granules,
    both; and by a thorough search. What is still left then is the search's or the bound's own.
    Devices come from FERRY_DATADIR. */
@@ -32,7 +33,7 @@ typedef struct asked {
   int64_t ticks;
   tuning by;
   bool swaps, drops; /* the cells that are solved */
-  bool in_arena, is_tuning;
+  bool in_arena, is_same, is_tuning;
   char devices[4096];
 } asked;
 
@@ -56,6 +57,7 @@ static bool run (const asked *q, int index, seen *to, error *err) {
   bool ok = a && draw (q, index, a, &c, err);
   bool is_wanted = ok && (c.drops ? q->drops : q->swaps);
   c.in_arena = q->in_arena;
+  c.same_places = q->is_same;
   ok = ok && (!is_wanted || any_solve (&c, q->ticks, &q->by, &x, err));
   if (ok && is_wanted)
     printf ("{\"bench\":\"any\",\"cell\":\"%s\",\"ops\":%d,\"percent\":%d,\"drops\":%s,\"fits\":%s,"
@@ -126,6 +128,7 @@ int main (int argc, char **argv) {
   q.by = tuning_shipped;
   q.swaps = !which || strcmp (which, "drops") != 0;
   q.in_arena = which && strcmp (which, "arena") == 0;
+  q.is_same = which && strcmp (which, "same") == 0;
   q.is_tuning = which && strcmp (which, "tuning") == 0;
   q.drops = !which || (strcmp (which, "swaps") != 0 && !q.in_arena);
   snprintf (q.devices, sizeof q.devices, "%s/devices", data ? data : "data");
