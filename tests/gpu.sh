@@ -16,27 +16,4 @@ want '"tensor_map_word_of_the_address": 0'
 want '"ops": 1000'
 want '"pinning_by_registering": "CUDA_SUCCESS"'
 want '"both_beside_a_kernel_ns": '
-
-# The library in front of a driver passes every call on, counts it, and serves memory when it is told to.
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-claim() { # TEXT COMMAND...
-  if "${@:2}"; then echo "ok: $1"; else echo "does not hold: $1"; failed=1; fi
-}
-counted() { # NAME REPORT
-  sed -n "s/.*\"$1\": \([0-9]*\)[,}].*/\1/p" "$2"
-}
-passes_on() {
-  FORWARD_REAL=$FERRY_EMU FORWARD_REPORT=$work/report "$builddir/tests/gpu/experiments" "$work/forward.so" >"$work/out" &&
-    grep -qF '"mismatches": 0' "$work/out" && [ "$(counted cuEventRecord "$work/report")" = 2001 ] && [ "$(counted cuInit "$work/report")" = 1 ]
-}
-serves() {
-  FORWARD_SERVE=1 FORWARD_REAL=$FERRY_EMU FORWARD_REPORT=$work/served python3 "$srcdir/tests/gpu/forward_test.py" "$work/forward.so" &&
-    [ "$(counted served "$work/served")" = 2 ] && [ "$(counted reused "$work/served")" = 1 ] && [ "$(counted cuMemAllocAsync "$work/served")" = 3 ]
-}
-if command -v nm >/dev/null && [ "$(uname -m)" = x86_64 ] && ! nm -D "$FERRY_EMU" | grep -q __asan; then
-  claim "a library in front of a driver can be built" bash "$srcdir/tests/gpu/forward.sh" --build "$FERRY_EMU" "$work/forward.so"
-  claim "it passes every call on and counts it" passes_on
-  ! command -v python3 >/dev/null || claim "it serves memory, and sees who asks by which way" serves
-fi
 exit $failed

@@ -3,10 +3,10 @@
 # Inside what pack.sh made, on a machine with a GPU: the experiments, the link, copies beside a bare
 # loop of them, and every plan, first with each byte verified, then timed, then made again for the
 # link that was found and timed; then a small network that trains, under two plans; large ones that do, in
-# less and less memory (train.sh); PyTorch's steps and profiles; PyTorch under ferry run (torch_run.sh), with
-# ferry_torch (torch.sh, ladder.sh), and behind a forwarding driver (forward.sh).
+# less and less memory (train.sh); PyTorch's steps and profiles; PyTorch under ferry run (torch_run.sh), and
+# with ferry_torch (torch.sh, ladder.sh).
 #   check.sh [RESULTS-FOLDER] [--driver emulated] [--only PART,...] [--rows NAME,...]
-# PART: experiments link copies replay learn train profile run torch ladder forward; without --only all of them, which
+# PART: experiments link copies replay learn train profile run torch ladder; without --only all of them, which
 # takes longer than an hour. What needs the link needs `link` in this call or an earlier one. --rows: of
 # train.rows.
 # Ends with 77 where there is no GPU; with 1 where a run failed, a byte was wrong, copies were slower
@@ -142,9 +142,6 @@ if part ladder && python; then
   LD_LIBRARY_PATH=$own_libraries bash "$here/torch/tests/gpu/ladder.sh" "$results/torch-ladder.json" "$ferry" \
     >"$results/torch-ladder.txt" 2>&1 || [ $? = 77 ] || fail "the ladder"
   cat "$results/torch-ladder.txt"
-fi
-if part forward && [ "$driver" = cuda ]; then
-  bash "$here/forward.sh" "$results/forward.json" || [ $? = 77 ] || fail "PyTorch behind a forwarding driver"
 fi
 
 gpu=$(sed -n 's/^ *"device": "\(.*\)",*$/\1/p' "$results/experiments.json")

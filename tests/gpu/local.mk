@@ -9,9 +9,6 @@ tests_gpu_experiments_LDADD = $(CORE_LIBS)
 EXTRA_DIST += \
   tests/gpu/README.md \
   tests/gpu/check.sh \
-  tests/gpu/forward.c \
-  tests/gpu/forward.sh \
-  tests/gpu/forward_test.py \
   tests/gpu/ladder.sh \
   tests/gpu/pack.sh \
   tests/gpu/pytorch.py \

@@ -18,7 +18,7 @@ cp "$build/libferry-shim.so" "$out/bin"
 if [ -e "$build/tests/programs/libferry-shim.so" ]; then mkdir "$out/bin/ways" && cp "$build/tests/programs/libferry-shim.so" "$out/bin/ways"; fi
 # A program under ferry has the libraries of its own machine, and ferry those that lie here.
 if command -v patchelf >/dev/null; then patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$out/bin/ferry"; fi
-cp "$here/torch_run.sh" "$here/torch_run.py" "$here/where.sh" "$here/where.py" "$here/check.sh" "$here/train.sh" "$here/train.rows" "$here/pytorch.py" "$here/torch_ways.py" "$here/forward.sh" "$here/forward.c" "$out"
+cp "$here/torch_run.sh" "$here/torch_run.py" "$here/where.sh" "$here/where.py" "$here/check.sh" "$here/train.sh" "$here/train.rows" "$here/pytorch.py" "$here/torch_ways.py" "$out"
 for it in executor/torch/ferry_torch tests/torch; do
   mkdir -p "$out/torch/$it" && cp "$here/../../$it"/*.py "$out/torch/$it"
 done
