@@ -6,7 +6,7 @@
 export FERRY_SOAK=1
 status=0
 export FLOOD_CONNECTIONS=5000 FLOOD_S=${FLOOD_S:-60} FLOOD_BUSIEST_S=0.1
-for it in service_fuzz service_flood service_api_fuzz service_killed service_postgres service_hour; do
+for it in service_fuzz service_flood service_killed service_postgres service_hour; do
   echo "== $it"
   bash "$srcdir/tests/$it.sh" || [ $? = 77 ] || status=1
 done

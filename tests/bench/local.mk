@@ -29,7 +29,6 @@ BENCHES = \
 END_TO_END = \
   tests/container.sh \
   tests/package.sh \
-  tests/service_api_fuzz.sh \
   tests/service_page.sh \
   tests/service_postgres.sh \
   tests/service_slurm.sh \

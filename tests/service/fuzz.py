@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Requests made from server/openapi.json, and mutated: what is valid is never refused as malformed, what
-# is not is a problem with a 4xx; never a 5xx, never a hang, and the daemon lives, in the same memory.
+# is not is a problem with a 4xx; a reply keeps to its schema, where jsonschema is there to say so; never a
+# 5xx, never a hang, and the daemon lives, in the same memory.
 # fuzz.py REQUESTS SEED
-import random
+import random, urllib.parse
 from common import *
+try: from jsonschema import Draft202012Validator
+except ImportError: Draft202012Validator = None
 
 requests, seed = int (sys.argv[1]), int (sys.argv[2])
 dice = random.Random (seed)
@@ -60,10 +63,16 @@ def spoil (text):
 operations = [(m, p, o) for p, ms in doc["paths"].items () for m, o in ms.items () if not p.endswith ("/events")]
 seen, wrong, slowest = {}, [], 0
 
+def promised (content):
+  # What a reply of this type keeps to, or None.
+  schema = content.get ("application/json", {}).get ("schema")
+  return Draft202012Validator ({**schema, "components": doc["components"]}) if schema and Draft202012Validator else None
+schemas = {(m, p, status): promised (r.get ("content", {})) for m, p, o in operations for status, r in o["responses"].items ()}
+
 def fill (path, odd):
   for name in ("id", "digest", "name"):
     good = {"id": trace, "digest": trace, "name": "plan"}[name]
-    path = path.replace ("{" + name + "}", dice.choice (["..", "%00", "a" * 300, "%2e%2e%2f", "-", good]) if odd else good)
+    path = path.replace ("{" + name + "}", dice.choice (["..", "%00", "a" * 300, "%2e%2e%2f", "-", urllib.parse.quote (bytes (dice.choices (range (33, 127), k=20)), safe=""), good]) if odd else good)
   return path
 
 def memory ():
@@ -72,15 +81,16 @@ def memory ():
 for n in range (requests):
   method, path, op = dice.choice (operations)
   odd = dice.random () < 0.6
-  headers = dict (dice.choice ([(), (("Prefer", "wait=0"),), (("Accept", "*/*"),), (("If-None-Match", '"x"'),), (("Last-Event-ID", "9"),)] +
+  headers = dict (dice.choice ([(), (("Prefer", "wait=0"),), (("Accept", "*/*"),), (("If-None-Match", '"x"'),), (("Last-Event-ID", "9"),), (("Accept", "text/csv"),), (("Idempotency-Key", "x"),)] +
                                ([(("Content-Encoding", "zstd"),), (("Prefer", "wait=x"),), (("traceparent", "00-"),), (("Origin", "null"),), (("Accept", "a/b"),)] if odd else [])))
-  body = None
+  body, called_valid = None, False
   if "requestBody" in op:
     content = op["requestBody"]["content"]
     if "application/json" in content:
       value = valid (content["application/json"]["schema"])
       sent = dict (value) if isinstance (value, dict) else {}
       if not odd: sent["validate_only"] = True
+      called_valid = not odd and "$ref" in content["application/json"]["schema"]
       if path.startswith ("/k8s"): sent = {"Pod": {"metadata": {"annotations": {"ferry.dev/fingerprint": "x"}}}, "NodeNames": ["a", "b"]}
       if odd: sent = mutate (sent)
       body = json.dumps (sent).encode ()
@@ -103,6 +113,10 @@ for n in range (requests):
     try: problem (r, r.status)
     except Exception as e: wrong.append ((method, path, r.status, r.body[:200]))
   if str (r.status) not in documented and r.status != 429: wrong.append ((method, path, "undocumented", r.status))
+  if called_valid and not query and r.status == 400: wrong.append ((method, path, "valid, and called malformed", body, r.body))
+  schema = schemas.get ((method, path, str (r.status)))
+  if schema and not query and r.headers["Content-Type"] == "application/json":
+    wrong += [(method, path, r.status, e.message[:200]) for e in schema.iter_errors (r.json ())]
   if n == requests // 3: settled = memory ()
 
 @claim ("never a 5xx, a hang, or an answer that is not described")
