@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What must hold of the curve of any trace, looked at from outside: for the test and the bench. */
+/* What must hold of the curve of any trace, looked at from outside. */
 #ifndef FERRY_TESTS_CURVE_CASE_H
 #define FERRY_TESTS_CURVE_CASE_H
 

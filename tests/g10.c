@@ -10,9 +10,9 @@
 
 /* example_results/overall_performance/all.base.txt and overall_batchsize/{bert,resnet}.txt */
 const g10_published g10_instances[G10_INSTANCES] = {
-  { "BERT-base 256", "g10/bert_base_b256.json", 8742558777, 23580084389, 10992552904, 12258600000,
-    8773229325 },
-  { "ResNet-152 256", "g10/resnet152_b256.json", 127328819564, 167654684435, 127328819564,
+  { "BERT-base, batch 256", "g10/bert_base_b256.json", 8742558777, 23580084389, 10992552904,
+    12258600000, 8773229325 },
+  { "ResNet-152, batch 256", "g10/resnet152_b256.json", 127328819564, 167654684435, 127328819564,
     127328400000, 127337222181 },
 };
 

@@ -11,10 +11,6 @@ libtesting_a_SOURCES = \
   tests/bench/any_cell.h \
   tests/bench/bench.c \
   tests/bench/bench.h \
-  tests/bench/big_trace.c \
-  tests/bench/big_trace.h \
-  tests/bench/made_text.c \
-  tests/bench/made_text.h \
   tests/bench/papers/paper.c \
   tests/bench/papers/paper.h \
   tests/bench/solve_cases.c \

@@ -9,49 +9,18 @@
 
 #include "base/random.h"
 #include "tests/bench/papers/paper.h"
-#include "trace/import/import.h"
+#include "tests/g10.h"
 #include "trace/simulate/simulate.h"
 
 enum { TICKS = 1000000, MOST_NOISE = 25 };
-#define GIB ((int64_t)1 << 30)
-
-typedef struct instance {
-  const char *file, *name;
-  int64_t ideal, lru, deepum, flashneuron, g10; /* published cycles */
-} instance;
-
-static const instance instances[] = {
-  { "bert_base_b256.json", "BERT-base, batch 256", 8742558777, 23580084389, 10992552904,
-    12258600000, 8773229325 },
-  { "resnet152_b256.json", "ResNet-152, batch 256", 127328819564, 167654684435, 127328819564,
-    127328400000, 127337222181 },
-};
-
-static device machine (void) {
-  int64_t rate = 15754 * GIB / 1000;
-  return (device){ .name = "g10",
-                   .memory_bytes = 40 * GIB,
-                   .granule_bytes = 2 << 20,
-                   .link = { rate, rate, 2 * rate, 5000 },
-                   .host_bytes = 128 * GIB,
-                   .share_ppm = 1000000 };
-}
 
 /* Kernel times divided by `faster`. */
-static bool load (paper *p, const char *file, int faster) {
+static bool load (paper *p, const g10_published *it, int faster) {
   error err = { 0 };
-  import_report report;
-  import_options o = IMPORT_DEFAULTS;
-  char path[1024];
-  const char *folder = getenv ("FERRY_REAL_TRACES"), *paths[] = { path };
-  snprintf (path, sizeof path, "%s/g10/%s", folder ? folder : "", file);
   paper_end (p);
-  *p = (paper){ .arena = arena_new (0), .device = machine () };
-  if (!folder || !import_files (paths, 1, &o, p->arena, &p->trace, &report, &err))
-    return false;
-  for (int32_t k = 0; k < p->trace->n_ops; k++)
-    p->trace->ops[k].ns /= faster;
-  return true;
+  *p = (paper){ .arena = arena_new (0), .device = g10_device () };
+  p->trace = g10_trace (it, faster, p->arena, &err);
+  return p->trace != NULL;
 }
 
 static double percent (int64_t step_ns, int64_t ideal_ns) {
@@ -62,18 +31,18 @@ static double percent (int64_t step_ns, int64_t ideal_ns) {
 static int64_t cycles_of (const trace *t) {
   int64_t sum = 0;
   for (int32_t k = 0; k < t->n_ops; k++)
-    sum += (t->ops[k].ns * 6 + 2) / 5;
+    sum += g10_cycles (t->ops[k].ns);
   return sum;
 }
 
-static void compare (paper *p, const instance *it) {
+static void compare (paper *p, const g10_published *it) {
   char claim[120], published[300], measured[900];
   size_t n = 0;
   bool least = true;
   static const char *const names[] = { "g10", "lru", "lru", "flashneuron" };
   static const char *const options[] = { NULL, NULL, "ahead=8", NULL };
   for (int faster = 1; faster <= 20; faster = faster == 1 ? 5 : faster * 4) {
-    if (!load (p, it->file, faster))
+    if (!load (p, it, faster))
       return;
     int64_t budget = p->device.memory_bytes, ideal = trace_total_ns (p->trace);
     paper_cost ours = paper_ours (p, budget, TICKS);
@@ -149,7 +118,7 @@ static void noise (paper *p) {
   size_t n = 0;
   double worst[2] = { 1, 1 }, clean = 1;
   for (int faster = 1; faster <= 20; faster *= 20) {
-    if (!load (p, instances[0].file, faster))
+    if (!load (p, &g10_instances[0], faster))
       return;
     n += (size_t)snprintf (measured + n, sizeof measured - n, "%s",
                            faster == 1 ? "" : "; kernels 20 times as fast: ");
@@ -177,15 +146,13 @@ static void noise (paper *p) {
 
 int main (int argc, char **argv) {
   paper p = { 0 };
-  if (!load (&p, instances[0].file, 1)) {
-    fprintf (stderr, "FERRY_REAL_TRACES does not name a folder with g10/%s\n", instances[0].file);
+  if (!load (&p, &g10_instances[0], 1)) {
+    fprintf (stderr, "FERRY_REAL_TRACES does not name a folder with %s\n", g10_instances[0].file);
     paper_end (&p);
     return 0;
   }
-  for (size_t i = 0;
-       (argc < 2 || strcmp (argv[1], "tables") == 0) && i < sizeof instances / sizeof *instances;
-       i++)
-    compare (&p, &instances[i]);
+  for (int i = 0; (argc < 2 || strcmp (argv[1], "tables") == 0) && i < G10_INSTANCES; i++)
+    compare (&p, &g10_instances[i]);
   if (argc < 2 || strcmp (argv[1], "noise") == 0)
     noise (&p);
   paper_end (&p);
