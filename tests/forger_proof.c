@@ -82,8 +82,7 @@ static void put_series (json_writer *w, const forged *f, int s) {
 }
 
 static void put_again (json_writer *w, const forged *f) {
-  json_put_key (w, "again");
-  json_open_array (w);
+  json_add_array (w, "again");
   for (int32_t k = 0; f->again >> k; k++)
     if (f->again >> k & 1)
       json_put_int (w, k);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char *const golden_names[] = { "wrapping",      "shared-rate", "clean-chain",
-                                     "depth-section", "recompute",   NULL };
+const char *const golden_names[GOLDEN_NAMES] = { "wrapping", "shared-rate", "clean-chain",
+                                                 "depth-section", "recompute" };
 
 static bool figure (const json *j, const char *key, int64_t *out, error *err) {
   json value;

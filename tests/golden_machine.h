@@ -8,7 +8,8 @@
 #include "trace/rewrite/rewrite.h"
 #include "trace/simulate/simulate.h"
 
-extern const char *const golden_names[]; /* NULL at the end */
+enum { GOLDEN_NAMES = 5 };
+extern const char *const golden_names[GOLDEN_NAMES];
 
 typedef struct golden {
   trace *trace;

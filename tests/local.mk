@@ -105,7 +105,7 @@ libtesting_a_SOURCES = \
   tests/suite.h \
   tests/synthetic.c \
   tests/synthetic.h \
-  tests/test_driver_own.c \
+  tests/test_driver_abi.c \
   tests/test_libraries_abi.c \
   tests/tiny_case.c \
   tests/tiny_case.h \

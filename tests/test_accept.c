@@ -67,7 +67,7 @@ static void wait_for (int number) {
   ck_assert_int_ge (taken, number);
 }
 
-START_TEST (each_is_taken_once_or_stays) {
+CLAIM (each_is_taken_once_or_stays) {
   int sockets[SOCKETS] = { socket_here (), socket_here () }, stayed = 0;
   for (int i = 0; i < ROUNDS; i++) {
     accepting *a = begin (sockets, SOCKETS);
@@ -82,9 +82,8 @@ START_TEST (each_is_taken_once_or_stays) {
   close (sockets[0]);
   close (sockets[1]);
 }
-END_TEST
 
-START_TEST (those_that_stayed_are_taken_next_time) {
+CLAIM (those_that_stayed_are_taken_next_time) {
   int socket = socket_here ();
   for (int k = 0; k < 50; k++)
     knock (socket);
@@ -93,9 +92,8 @@ START_TEST (those_that_stayed_are_taken_next_time) {
   accept_stop (a);
   close (socket);
 }
-END_TEST
 
-START_TEST (none_is_taken_while_there_is_no_room) {
+CLAIM (none_is_taken_while_there_is_no_room) {
   int socket = socket_here ();
   full = true;
   accepting *a = begin (&socket, 1);
@@ -107,10 +105,9 @@ START_TEST (none_is_taken_while_there_is_no_room) {
   accept_stop (a);
   close (socket);
 }
-END_TEST
 
 /* Its socket is no socket any more: the thread goes on, and is stopped as ever. */
-START_TEST (a_socket_that_fails_holds_up_no_other) {
+CLAIM (a_socket_that_fails_holds_up_no_other) {
   int sockets[SOCKETS] = { socket_here (), socket_here () };
   shutdown (sockets[0], SHUT_RDWR);
   accepting *a = begin (sockets, SOCKETS);
@@ -120,15 +117,7 @@ START_TEST (a_socket_that_fails_holds_up_no_other) {
   close (sockets[0]);
   close (sockets[1]);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { each_is_taken_once_or_stays, 0, 0 },
-    { those_that_stayed_are_taken_next_time, 0, 0 },
-    { none_is_taken_while_there_is_no_room, 0, 0 },
-    { a_socket_that_fails_holds_up_no_other, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("accept", rows, NULL, NULL, 60);
+  return suite_run ("accept", 60);
 }

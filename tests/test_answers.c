@@ -44,7 +44,7 @@ static answers *fresh (void) {
   return a;
 }
 
-START_TEST (they_are_never_more_bytes_than_their_limit) {
+CLAIM_EACH (they_are_never_more_bytes_than_their_limit, 0, 3) {
   answers *a = fresh ();
   uint64_t z = (uint64_t)_i + 1;
   char key[32];
@@ -59,9 +59,8 @@ START_TEST (they_are_never_more_bytes_than_their_limit) {
   answers_free (a);
   ck_assert_int_eq (freed_bytes, made_bytes);
 }
-END_TEST
 
-START_TEST (one_that_alone_is_too_large_is_not_kept) {
+CLAIM (one_that_alone_is_too_large_is_not_kept) {
   answers *a = fresh ();
   keep (a, "small", 10);
   keep (a, "large", LIMIT + 1);
@@ -75,19 +74,17 @@ START_TEST (one_that_alone_is_too_large_is_not_kept) {
   answers_free (a);
   ck_assert_int_eq (freed_bytes, made_bytes);
 }
-END_TEST
 
 /* The store learns then that somebody looks at it still. */
-START_TEST (one_of_an_hour_ago_is_asked_for_again) {
+CLAIM (one_of_an_hour_ago_is_asked_for_again) {
   answers *a = fresh ();
   keep (a, "key", 10);
   ck_assert (has_at (a, "key", 1000 + 3599));
   ck_assert (!has_at (a, "key", 1000 + 3600));
   answers_free (a);
 }
-END_TEST
 
-START_TEST (the_same_key_again_takes_the_place_of_the_first) {
+CLAIM (the_same_key_again_takes_the_place_of_the_first) {
   answers *a = fresh ();
   for (int i = 0; i < 100; i++)
     keep (a, "same", 1 << 20);
@@ -97,15 +94,7 @@ START_TEST (the_same_key_again_takes_the_place_of_the_first) {
   ck_assert_int_eq (freed_bytes, made_bytes);
   answers_free (a);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { they_are_never_more_bytes_than_their_limit, 0, 3 },
-    { one_that_alone_is_too_large_is_not_kept, 0, 0 },
-    { one_of_an_hour_ago_is_asked_for_again, 0, 0 },
-    { the_same_key_again_takes_the_place_of_the_first, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("answers", rows, NULL, NULL, 60);
+  return suite_run ("answers", 60);
 }

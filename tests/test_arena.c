@@ -7,9 +7,7 @@
 #include "base/random.h"
 #include "tests/suite.h"
 
-START_TEST (memory_is_zeroed_and_aligned) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (memory_is_zeroed_and_aligned) {
   for (int size = 1; size < 3000; size += 7) {
     unsigned char *p = arena_alloc (a, size, 1, &err);
     ck_assert_ptr_nonnull (p);
@@ -18,13 +16,9 @@ START_TEST (memory_is_zeroed_and_aligned) {
       ck_assert_int_eq (p[i], 0);
     memset (p, 0xff, (size_t)size);
   }
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (memory_given_back_is_zeroed_when_it_is_handed_out_again) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (memory_given_back_is_zeroed_when_it_is_handed_out_again) {
   for (int round = 0; round < 20; round++) {
     arena_mark here = arena_here (a);
     int64_t used = arena_used_bytes (a);
@@ -38,13 +32,9 @@ START_TEST (memory_given_back_is_zeroed_when_it_is_handed_out_again) {
     arena_back (a, here);
     ck_assert_int_eq (arena_used_bytes (a), used);
   }
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (things_before_a_mark_survive_going_back) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (things_before_a_mark_survive_going_back) {
   char *kept = arena_string (a, "kept", &err);
   arena_mark outer = arena_here (a);
   char *middle = arena_string (a, "middle", &err);
@@ -54,24 +44,18 @@ START_TEST (things_before_a_mark_survive_going_back) {
   ck_assert_str_eq (middle, "middle");
   arena_back (a, outer);
   ck_assert_str_eq (kept, "kept");
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_mark_of_an_empty_arena_empties_it) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_mark_of_an_empty_arena_empties_it) {
   arena_mark empty = arena_here (a);
   ck_assert_ptr_nonnull (arena_alloc (a, 100000, 8, &err));
   arena_back (a, empty);
   ck_assert_int_eq (arena_used_bytes (a), 0);
   ck_assert_int_ge (arena_peak_bytes (a), 800000);
   ck_assert_ptr_nonnull (arena_alloc (a, 1, 1, &err));
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (the_limit_holds_to_the_byte_and_is_named) {
+CLAIM (the_limit_holds_to_the_byte_and_is_named) {
   error err = { 0 };
   arena *a = arena_new (64 * 1024);
   ck_assert_ptr_nonnull (arena_alloc (a, 64 * 1024, 1, &err));
@@ -80,18 +64,13 @@ START_TEST (the_limit_holds_to_the_byte_and_is_named) {
   ck_says (&err, "this needs more than the memory limit of 64.0 KiB");
   arena_free (a);
 }
-END_TEST
 
-START_TEST (a_table_whose_size_overflows_is_refused) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_table_whose_size_overflows_is_refused) {
   ck_assert_ptr_null (arena_alloc (a, INT64_MAX / 4, 8, &err));
   ck_says (&err, "a table of 2305843009213693951 rows is too large");
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (the_fuse_fails_the_nth_allocation_and_all_after_it) {
+CLAIM (the_fuse_fails_the_nth_allocation_and_all_after_it) {
   for (int n = 1; n <= 10; n++) {
     arena *a = arena_new (0);
     arena_fuse (a, n);
@@ -107,11 +86,8 @@ START_TEST (the_fuse_fails_the_nth_allocation_and_all_after_it) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (growing_keeps_what_was_there) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (growing_keeps_what_was_there) {
   int32_t *things = NULL;
   int64_t capacity = 0;
   for (int32_t i = 0; i < 10000; i++) {
@@ -122,13 +98,9 @@ START_TEST (growing_keeps_what_was_there) {
   }
   for (int32_t i = 0; i < 10000; i++)
     ck_assert_int_eq (things[i], i * 3);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_failed_growth_leaves_the_things_alone) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_failed_growth_leaves_the_things_alone) {
   int64_t capacity = 0;
   int32_t *things = arena_grow (a, NULL, &capacity, 8, sizeof *things, &err);
   things[7] = 7;
@@ -136,25 +108,17 @@ START_TEST (a_failed_growth_leaves_the_things_alone) {
   ck_assert_ptr_null (arena_grow (a, things, &capacity, 9, sizeof *things, &err));
   ck_assert_int_eq (capacity, 8);
   ck_assert_int_eq (things[7], 7);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (texts_are_formatted_and_copied) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (texts_are_formatted_and_copied) {
   ck_assert_str_eq (arena_format (a, &err, "%s-%d", "op", 41), "op-41");
   ck_assert_str_eq (arena_string_n (a, "conv1_1.fwd", 5, &err), "conv1");
   ck_assert_str_eq (arena_string (a, "", &err), "");
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (nested_marks_return_to_the_same_use_whatever_is_between) {
+CLAIM_IN_ARENA (nested_marks_return_to_the_same_use_whatever_is_between) {
   enum { DEEP = 40 };
   random_state r = random_seed (7);
-  error err = { 0 };
-  arena *a = arena_new (0);
   for (int round = 0; round < 50; round++) {
     arena_mark marks[DEEP];
     int64_t used[DEEP];
@@ -169,24 +133,8 @@ START_TEST (nested_marks_return_to_the_same_use_whatever_is_between) {
       ck_assert_int_eq (arena_used_bytes (a), used[i]);
     }
   }
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    memory_is_zeroed_and_aligned,
-    memory_given_back_is_zeroed_when_it_is_handed_out_again,
-    things_before_a_mark_survive_going_back,
-    a_mark_of_an_empty_arena_empties_it,
-    the_limit_holds_to_the_byte_and_is_named,
-    a_table_whose_size_overflows_is_refused,
-    the_fuse_fails_the_nth_allocation_and_all_after_it,
-    growing_keeps_what_was_there,
-    a_failed_growth_leaves_the_things_alone,
-    texts_are_formatted_and_copied,
-    nested_marks_return_to_the_same_use_whatever_is_between,
-    NULL,
-  };
-  return suite_run ("arena", tests, 20);
+  return suite_run ("arena", 20);
 }

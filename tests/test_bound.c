@@ -30,7 +30,7 @@ static void setting (synthetic_kind kind, int32_t ops, int percent, const device
   ck_assert_msg (gaps_of (u, dev->granule_bytes, budget, a, g, &err), "%s", err.text);
 }
 
-START_TEST (no_plan_is_faster_than_its_bound) {
+CLAIM (no_plan_is_faster_than_its_bound) {
   int proved = 0;
   for (int seed = 0; seed < suite_cases (500); seed++) {
     arena *a = arena_new (0);
@@ -63,9 +63,8 @@ START_TEST (no_plan_is_faster_than_its_bound) {
   }
   ck_assert_int_gt (proved, 0);
 }
-END_TEST
 
-START_TEST (exact_arithmetic_says_what_the_solver_says) {
+CLAIM (exact_arithmetic_says_what_the_solver_says) {
   device dev = device_25 ();
   for (int kind = SYNTHETIC_GPT; kind <= SYNTHETIC_SHUFFLED; kind++)
     for (int percent = 0; percent < 80; percent += 45) {
@@ -84,9 +83,8 @@ START_TEST (exact_arithmetic_says_what_the_solver_says) {
       arena_free (a);
     }
 }
-END_TEST
 
-START_TEST (whatever_the_duals_the_bound_is_below_the_optimum) {
+CLAIM (whatever_the_duals_the_bound_is_below_the_optimum) {
   random_state r = random_seed (11);
   device dev = device_25 ();
   int above_zero = 0;
@@ -126,12 +124,9 @@ START_TEST (whatever_the_duals_the_bound_is_below_the_optimum) {
   }
   ck_assert_int_gt (above_zero, 0);
 }
-END_TEST
 
-START_TEST (merging_only_weakens_the_bound) {
+CLAIM_IN_ARENA (merging_only_weakens_the_bound) {
   device dev = device_25 ();
-  error err = { 0 };
-  arena *a = arena_new (0);
   units u;
   gaps g;
   bound whole, merged;
@@ -145,11 +140,9 @@ START_TEST (merging_only_weakens_the_bound) {
   ck_assert_int_le (merged.lower_bound_ns, whole.lower_bound_ns + 1000);
   ck_assert_int_ge (merged.lower_bound_ns, whole.lower_bound_ns - whole.lower_bound_ns / 100);
   ck_assert_int_gt (merged.lower_bound_ns, merged.compute_ns);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (more_memory_a_faster_link_and_more_host_never_raise_the_bound) {
+CLAIM (more_memory_a_faster_link_and_more_host_never_raise_the_bound) {
   for (int seed = 0; seed < suite_cases (500) / 80; seed++) {
     device dev = device_25 ();
     error err = { 0 };
@@ -174,7 +167,6 @@ START_TEST (more_memory_a_faster_link_and_more_host_never_raise_the_bound) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* A step of which a bound is asked for again and again, with a little more or less of something. */
 typedef struct priced {
@@ -212,7 +204,7 @@ static bool between (const char *what, double least_ns, double price_ns, double 
   return price_ns > 10000 && most_ns - least_ns < 0.02 * price_ns;
 }
 
-START_TEST (a_dual_price_is_the_slope_of_the_bound) {
+CLAIM (a_dual_price_is_the_slope_of_the_bound) {
   int memory = 0, link = 0, cases = 0;
   for (int i = 0; i < 24; i++) {
     error err = { 0 };
@@ -247,12 +239,9 @@ START_TEST (a_dual_price_is_the_slope_of_the_bound) {
   ck_assert_msg (2 * memory >= cases && 2 * link >= cases,
                  "of %d cases memory has a price in %d, the link in %d", cases, memory, link);
 }
-END_TEST
 
-START_TEST (a_host_that_cannot_hold_what_must_leave_is_refused_at_once) {
+CLAIM_IN_ARENA (a_host_that_cannot_hold_what_must_leave_is_refused_at_once) {
   device dev = device_25 ();
-  error err = { 0 };
-  arena *a = arena_new (0);
   units u;
   gaps g;
   bound b;
@@ -267,11 +256,9 @@ START_TEST (a_host_that_cannot_hold_what_must_leave_is_refused_at_once) {
   ck_assert (!bound_of (&g, &o, a, &b, &err));
   ck_assert_int_eq (err.code, ERR_infeasible);
   ck_assert_ptr_nonnull (strstr (err.text, "the host has to hold"));
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (an_abort_of_the_solver_is_an_error_and_leaves_it_usable) {
+CLAIM (an_abort_of_the_solver_is_an_error_and_leaves_it_usable) {
   double low[2] = { 0, 0 }, high[2] = { 10, 10 }, cost[2] = { 1, 2 };
   double row_low[1] = { 4 }, row_high[1] = { HUGE_VAL }, coef[2] = { 1, 1 };
   int64_t start[3] = { 0, 1, 2 };
@@ -303,12 +290,9 @@ START_TEST (an_abort_of_the_solver_is_an_error_and_leaves_it_usable) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (a_memory_limit_is_an_error) {
+CLAIM_IN_ARENA (a_memory_limit_is_an_error) {
   device dev = device_25 ();
-  error err = { 0 };
-  arena *a = arena_new (0);
   units u;
   gaps g;
   slots s;
@@ -322,11 +306,9 @@ START_TEST (a_memory_limit_is_an_error) {
              flow_problem (&f, a, &p, &err));
   ck_assert (!ilp_solve (&p, &how, a, &x, &err));
   ck_assert_int_eq (err.code, ERR_memory);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (the_integer_form_finds_the_best_whole_answer) {
+CLAIM_IN_ARENA (the_integer_form_finds_the_best_whole_answer) {
   /* max 5x + 4y + 3z, 2x + 3y + z <= 5, 4x + y + 2z <= 11, 3x + 4y + 2z <= 8; whole: 13 */
   double low[3] = { 0 }, high[3] = { 9, 9, 9 }, cost[3] = { -5, -4, -3 };
   double row_low[3] = { -HUGE_VAL, -HUGE_VAL, -HUGE_VAL }, row_high[3] = { 5, 11, 8 };
@@ -346,20 +328,14 @@ START_TEST (the_integer_form_finds_the_best_whole_answer) {
                     .entry_coef = coef,
                     .whole = whole };
   ilp_options o = { .method = ILP_INTEGER };
-  arena *a = arena_new (0);
-  error err = { 0 };
   ilp_result r;
   ck_assert_msg (ilp_solve (&p, &o, a, &r, &err), "%s", err.text);
   ck_assert_int_eq (r.status, ILP_OPTIMAL);
   ck_assert (fabs (r.value + 13) < 1e-9);
-  arena_free (a);
 }
-END_TEST
 
 /* One tensor that must be away over one op: out and in both stall, but for what the ops hide. */
-START_TEST (one_tensor_stalls_as_long_as_its_copies_take) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (one_tensor_stalls_as_long_as_its_copies_take) {
   trace_builder *b = build_new (a, "one", 1, &err);
   build_tensor (b, "x", 512000, TENSOR_ACTIVATION);
   for (int k = 0; k < 5; k++) {
@@ -384,22 +360,8 @@ START_TEST (one_tensor_stalls_as_long_as_its_copies_take) {
   ck_assert_int_ge (x.lower_bound_ns, 500000 + 413000 + 157000 - 2);
   ck_assert_str_eq (x.by, "flow-lp");
   ck_assert (fabs (x.share[0] - 1) < 1e-6);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { no_plan_is_faster_than_its_bound,
-                                 exact_arithmetic_says_what_the_solver_says,
-                                 whatever_the_duals_the_bound_is_below_the_optimum,
-                                 merging_only_weakens_the_bound,
-                                 more_memory_a_faster_link_and_more_host_never_raise_the_bound,
-                                 a_dual_price_is_the_slope_of_the_bound,
-                                 a_host_that_cannot_hold_what_must_leave_is_refused_at_once,
-                                 an_abort_of_the_solver_is_an_error_and_leaves_it_usable,
-                                 a_memory_limit_is_an_error,
-                                 the_integer_form_finds_the_best_whole_answer,
-                                 one_tensor_stalls_as_long_as_its_copies_take,
-                                 NULL };
-  return suite_run ("bound", tests, 60);
+  return suite_run ("bound", 60);
 }

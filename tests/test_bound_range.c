@@ -8,7 +8,7 @@
 enum { BUDGETS = 12, APART_PPM = 2500, EPS_PPM = 200 };
 
 /* The plan's own budget is one of many, and mostly none whose program is solved. */
-START_TEST (no_plan_is_faster_than_the_bound_that_other_budgets_prove) {
+CLAIM (no_plan_is_faster_than_the_bound_that_other_budgets_prove) {
   int proved = 0, spared = 0;
   for (int seed = 0; seed < 300; seed++) {
     arena *a = arena_new (0);
@@ -40,7 +40,6 @@ START_TEST (no_plan_is_faster_than_the_bound_that_other_budgets_prove) {
   ck_assert_int_gt (proved, 0);
   ck_assert_int_gt (spared, 100);
 }
-END_TEST
 
 /* Shares move at each op at least what the budget lacks there. */
 static void shares_suffice (const gaps *g, const double *share) {
@@ -55,7 +54,7 @@ static void shares_suffice (const gaps *g, const double *share) {
   }
 }
 
-START_TEST (few_programs_say_nearly_what_each_budgets_own_says) {
+CLAIM (few_programs_say_nearly_what_each_budgets_own_says) {
   device dev = { .granule_bytes = 2 << 20,
                  .link = { 25000000000, 20000000000, 45000000000, 10000 },
                  .host_bytes = MOST_BYTES,
@@ -93,10 +92,7 @@ START_TEST (few_programs_say_nearly_what_each_budgets_own_says) {
     arena_free (a);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { no_plan_is_faster_than_the_bound_that_other_budgets_prove,
-                                 few_programs_say_nearly_what_each_budgets_own_says, NULL };
-  return suite_run ("bound_range", tests, 60);
+  return suite_run ("bound_range", 60);
 }

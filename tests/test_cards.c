@@ -135,9 +135,7 @@ static void judge_rivals (const cards_job *jobs, int32_t n, const cards_options 
 }
 
 /* One test, because the jobs' curves are sampled once for all of it. */
-START_TEST (jobs_share_a_card_nearly_as_predicted_and_what_has_no_place_is_told_why) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (jobs_share_a_card_nearly_as_predicted_and_what_has_no_place_is_told_why) {
   device cards[] = { card, card };
   cards_job jobs[] = { job_of ("wide", 8, 64, a), job_of ("narrow", 16, 96, a),
                        job_of ("short", 16, 48, a), job_of ("huge", 8, 512, a) };
@@ -170,12 +168,9 @@ START_TEST (jobs_share_a_card_nearly_as_predicted_and_what_has_no_place_is_told_
   for (int i = 0; i < 2; i++)
     ck_assert_int_eq (v.places[i].together_ns, v.places[i].plan->predicted.step_ns);
   keeps_limits (jobs, 2, &o, &v);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (ticks_are_of_all_searches_together_and_few_are_made_without) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (ticks_are_of_all_searches_together_and_few_are_made_without) {
   cards_job jobs[] = { job_of ("wide", 8, 64, a), job_of ("narrow", 16, 96, a) };
   cards_options o = options_for (&card, 1);
   cards_answer free_ones, few;
@@ -187,13 +182,9 @@ START_TEST (ticks_are_of_all_searches_together_and_few_are_made_without) {
   ck_assert_int_gt (few.ticks, 0);
   ck_assert_int_lt (few.ticks, free_ones.ticks);
   ck_assert_int_lt (few.sampled, free_ones.sampled);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_change_of_plans_moves_what_only_one_of_them_keeps) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (a_change_of_plans_moves_what_only_one_of_them_keeps) {
   cards_job j = job_of ("wide", 8, 64, a);
   curve_options o = { .device = &card, .host_bytes = card.host_bytes, .limit_ticks = 1000 };
   int64_t budgets[2], kept = 0;
@@ -218,16 +209,8 @@ START_TEST (a_change_of_plans_moves_what_only_one_of_them_keeps) {
   ck_assert_int_ge (in.in_bytes, kept);
   ck_assert_int_le (in.in_bytes, kept + 512 * (int64_t)j.trace->n_tensors);
   ck_assert_int_ge (in.in_ns, in.in_bytes / 4);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    jobs_share_a_card_nearly_as_predicted_and_what_has_no_place_is_told_why,
-    ticks_are_of_all_searches_together_and_few_are_made_without,
-    a_change_of_plans_moves_what_only_one_of_them_keeps,
-    NULL,
-  };
-  return suite_run ("cards", tests, 120);
+  return suite_run ("cards", 120);
 }

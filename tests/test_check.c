@@ -73,7 +73,7 @@ static const struct {
 /* clang-format on */
 enum { BREAKS = sizeof breaks / sizeof *breaks };
 
-START_TEST (a_broken_rule_is_named_with_its_place) {
+CLAIM (a_broken_rule_is_named_with_its_place) {
   for (int i = -1; i < BREAKS; i++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -90,13 +90,11 @@ START_TEST (a_broken_rule_is_named_with_its_place) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (every_rule_has_a_sentence) {
+CLAIM (every_rule_has_a_sentence) {
   for (int rule = 0; rule < CHECK_RULES; rule++)
     ck_assert_int_gt (strlen (check_rule_says ((check_rule)rule)), 10);
 }
-END_TEST
 
 /* Which allocation fails decides nothing but that the answer is "out of memory". */
 static void fail_each_allocation (const trace *t, const plan *p) {
@@ -115,7 +113,7 @@ static void fail_each_allocation (const trace *t, const plan *p) {
   }
 }
 
-START_TEST (any_allocation_that_fails_is_told_as_such_and_leaks_nothing) {
+CLAIM (any_allocation_that_fails_is_told_as_such_and_leaks_nothing) {
   arena *kept = arena_new (0);
   fixture f;
   load (&f, kept);
@@ -133,14 +131,7 @@ START_TEST (any_allocation_that_fails_is_told_as_such_and_leaks_nothing) {
     arena_free (a);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    a_broken_rule_is_named_with_its_place,
-    every_rule_has_a_sentence,
-    any_allocation_that_fails_is_told_as_such_and_leaks_nothing,
-    NULL,
-  };
-  return suite_run ("check", tests, 60);
+  return suite_run ("check", 60);
 }

@@ -66,7 +66,7 @@ static void make (const case_options *o, arena *a, random_case *c) {
                   error_line (&err, line, sizeof line));
 }
 
-START_TEST (a_plan_without_shared_places_passes_and_is_fine_for_all_durations) {
+CLAIM (a_plan_without_shared_places_passes_and_is_fine_for_all_durations) {
   for (int64_t seed = 0; seed < suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -81,9 +81,8 @@ START_TEST (a_plan_without_shared_places_passes_and_is_fine_for_all_durations) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (a_plan_with_all_waits_of_its_execution_passes) {
+CLAIM (a_plan_with_all_waits_of_its_execution_passes) {
   for (int64_t seed = 0; seed < suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -97,7 +96,6 @@ START_TEST (a_plan_with_all_waits_of_its_execution_passes) {
     arena_free (a);
   }
 }
-END_TEST
 
 static void judge (uint64_t seed, case_places places, int64_t seen[CHECK_RULES + 1]) {
   arena *a = arena_new (0);
@@ -139,7 +137,7 @@ static void report (const char *what, const int64_t seen[CHECK_RULES + 1]) {
   printf ("\n");
 }
 
-START_TEST (lost_waits_are_refused_exactly_when_some_durations_use_memory_twice) {
+CLAIM (lost_waits_are_refused_exactly_when_some_durations_use_memory_twice) {
   int64_t seen[CHECK_RULES + 1] = { 0 };
   for (int64_t seed = 0; seed < suite_cases (CASES); seed++)
     judge ((uint64_t)seed, CASE_SHARED, seen);
@@ -147,9 +145,8 @@ START_TEST (lost_waits_are_refused_exactly_when_some_durations_use_memory_twice)
   ck_assert_int_gt (seen[RULE_safe], suite_cases (CASES) / 50);
   ck_assert_int_gt (seen[CHECK_RULES], suite_cases (CASES) / 3);
 }
-END_TEST
 
-START_TEST (a_reckless_plan_is_refused_exactly_when_some_durations_overlap_or_hang) {
+CLAIM (a_reckless_plan_is_refused_exactly_when_some_durations_overlap_or_hang) {
   int64_t seen[CHECK_RULES + 1] = { 0 };
   for (int64_t seed = 0; seed < suite_cases (CASES); seed++)
     judge ((uint64_t)seed + 1000000, CASE_RECKLESS, seen);
@@ -159,15 +156,7 @@ START_TEST (a_reckless_plan_is_refused_exactly_when_some_durations_overlap_or_ha
   ck_assert_int_gt (seen[RULE_host_safe], suite_cases (CASES) / 200);
   ck_assert_int_gt (seen[CHECK_RULES], suite_cases (CASES) / 3);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    a_plan_without_shared_places_passes_and_is_fine_for_all_durations,
-    a_plan_with_all_waits_of_its_execution_passes,
-    lost_waits_are_refused_exactly_when_some_durations_use_memory_twice,
-    a_reckless_plan_is_refused_exactly_when_some_durations_overlap_or_hang,
-    NULL,
-  };
-  return suite_run ("check against brute force", tests, 0);
+  return suite_run ("check against brute force", 0);
 }

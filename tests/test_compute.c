@@ -5,7 +5,7 @@
 #include "tests/zoo_case.h"
 #include "trace/roofline.h"
 
-START_TEST (what_is_written_is_read_again) {
+CLAIM (what_is_written_is_read_again) {
   static const char *const names[] = { "inception3", "unet3d", "seq2seq", "llama-1b", "bert-base" };
   bool seen[COMPUTE_KINDS] = { false };
   for (size_t i = 0; i < 2 * sizeof names / sizeof names[0]; i++) {
@@ -26,9 +26,8 @@ START_TEST (what_is_written_is_read_again) {
   ck_assert (seen[COMPUTE_concat_fwd] && seen[COMPUTE_deconv_bwd_weights] &&
              seen[COMPUTE_attention_bwd] && seen[COMPUTE_matmul] && seen[COMPUTE_repeat_bwd]);
 }
-END_TEST
 
-START_TEST (every_kind_is_made_by_some_network) {
+CLAIM (every_kind_is_made_by_some_network) {
   bool seen[COMPUTE_KINDS] = { false };
   int count;
   const zoo_network *list = zoo_list (&count);
@@ -48,9 +47,8 @@ START_TEST (every_kind_is_made_by_some_network) {
     if (i != COMPUTE_adaptive_fwd && i != COMPUTE_adaptive_bwd)
       ck_assert_msg (seen[i], "nobody makes %s", compute_kind_names[i]);
 }
-END_TEST
 
-START_TEST (a_bad_compute_is_refused) {
+CLAIM (a_bad_compute_is_refused) {
   static const char *const bad[] = {
     "{\"dtype\":\"fp32\",\"kind\":\"cov_fwd\"}",
     "{\"kind\":\"add\",\"batch\":1,\"size\":1}",
@@ -83,11 +81,10 @@ START_TEST (a_bad_compute_is_refused) {
   ck_assert (
       compute_parse ("{\"dtype\":\"fp32\",\"kind\":\"add\",\"batch\":1,\"size\":4}", &c, &err));
 }
-END_TEST
 
 /* By hand: 2 x 4 x 1000 x 500 x 250 = 10^9 flops at 20 x 10^12 are 50,000 ns; the bytes, 4 x (4 x
    500 x 1000 + 250 x 500 + ... ), take less. */
-START_TEST (times_are_the_roofline_by_hand) {
+CLAIM (times_are_the_roofline_by_hand) {
   device d = card;
   compute c = { .kind = COMPUTE_linear_fwd, .dtype = DTYPE_FP32 };
   c.linear = (compute_linear){ .batch = 4, .rows = 1000, .in = 500, .out = 250 };
@@ -113,15 +110,7 @@ START_TEST (times_are_the_roofline_by_hand) {
   ck_assert (!roofline_ns (&d, &c, &ns, &err));
   ck_assert_ptr_nonnull (strstr (err.text, "bf16"));
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { what_is_written_is_read_again, 0, 0 },
-    { every_kind_is_made_by_some_network, 0, 0 },
-    { a_bad_compute_is_refused, 0, 0 },
-    { times_are_the_roofline_by_hand, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return zoo_run ("compute", rows);
+  return suite_run_with ("compute", zoo_set_up, zoo_tear_down, 60);
 }

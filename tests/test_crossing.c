@@ -57,7 +57,7 @@ static void run_steps (int count, int ages, bool reads, bool grows) {
   }
 }
 
-START_TEST (a_cut_is_where_results_cross_and_are_not_used_again) {
+CLAIM (a_cut_is_where_results_cross_and_are_not_used_again) {
   int64_t first, end;
   run_steps (6, 1, false, false);
   ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_WRAP);
@@ -83,9 +83,8 @@ START_TEST (a_cut_is_where_results_cross_and_are_not_used_again) {
   ck_assert (made);
   step_free (s);
 }
-END_TEST
 
-START_TEST (one_that_the_next_step_reads_crosses_too) {
+CLAIM (one_that_the_next_step_reads_crosses_too) {
   int64_t first, end;
   run_steps (6, 1, true, false);
   ck_assert (beats_crossing_step (&b, &b.near, &first, &end));
@@ -97,9 +96,8 @@ START_TEST (one_that_the_next_step_reads_crosses_too) {
   ck_assert (read);
   step_free (s);
 }
-END_TEST
 
-START_TEST (what_has_no_heir_does_not_cross) {
+CLAIM_EACH (what_has_no_heir_does_not_cross, 0, 3) {
   static const struct {
     int count, ages;
     bool grows;
@@ -108,7 +106,6 @@ START_TEST (what_has_no_heir_does_not_cross) {
   run_steps (rows[_i].count, rows[_i].ages, false, rows[_i].grows);
   ck_assert (!beats_crossing_step (&b, &b.near, &first, &end));
 }
-END_TEST
 
 /* ---- the launcher ---- */
 
@@ -159,10 +156,9 @@ static trace *seen (int64_t old, arena *a, steps *s, steps_map *map) {
   return t;
 }
 
-START_TEST (the_heir_takes_room_until_its_last_use_and_the_old_one_from_its_first) {
+CLAIM_IN_ARENA (the_heir_takes_room_until_its_last_use_and_the_old_one_from_its_first) {
   steps s;
   steps_map map;
-  arena *a = arena_new (0);
   const trace *t = seen (3, a, &s, &map);
   ck_assert_int_eq (t->n_tensors, 3);
   ck_assert_str_eq (t->tensors[1].name, "before.0");
@@ -171,22 +167,17 @@ START_TEST (the_heir_takes_room_until_its_last_use_and_the_old_one_from_its_firs
   ck_assert_int_eq (t->tensors[2].dies_after, NO_OP);
   ck_assert (!map.leaves[0] && !map.leaves[1] && map.leaves[2]);
   steps_close (&s);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (an_old_one_that_is_not_used_takes_no_room) {
+CLAIM_IN_ARENA (an_old_one_that_is_not_used_takes_no_room) {
   steps s;
   steps_map map;
-  arena *a = arena_new (0);
   ck_assert_int_eq (seen (0, a, &s, &map)->n_tensors, 2);
   ck_assert (map.leaves[1]);
   steps_close (&s);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_record_without_the_one_that_is_replaced_is_broken) {
+CLAIM_EACH (a_record_without_the_one_that_is_replaced_is_broken, 0, 3) {
   static const int64_t replaced[] = { 0, 4, 5 }; /* not freed, not there, itself */
   steps s;
   error err = { 0 };
@@ -195,17 +186,7 @@ START_TEST (a_record_without_the_one_that_is_replaced_is_broken) {
   ck_assert_str_eq (err.text, "the record of the program is broken");
   arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { a_cut_is_where_results_cross_and_are_not_used_again, 0, 0 },
-    { one_that_the_next_step_reads_crosses_too, 0, 0 },
-    { what_has_no_heir_does_not_cross, 0, 3 },
-    { the_heir_takes_room_until_its_last_use_and_the_old_one_from_its_first, 0, 0 },
-    { an_old_one_that_is_not_used_takes_no_room, 0, 0 },
-    { a_record_without_the_one_that_is_replaced_is_broken, 0, 3 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("crossing", rows, make, drop, 20);
+  return suite_run_with ("crossing", make, drop, 20);
 }

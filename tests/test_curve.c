@@ -10,7 +10,7 @@
 
 enum { CASES = 60 };
 
-START_TEST (curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memory) {
+CLAIM (curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memory) {
   curve_seen seen = { 0 };
   char text[600];
   for (int seed = 1; seed <= suite_cases (CASES); seed++)
@@ -21,7 +21,6 @@ START_TEST (curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memor
   ck_assert_int_gt (seen.reused, 0);
   ck_assert_int_le (seen.solves, 12 * seen.asked);
 }
-END_TEST
 
 static trace *small_net (const char *name, const device *d, arena *a) {
   error err = { 0 };
@@ -52,9 +51,7 @@ static const device card = {
                 .op_ns = 1000 },
 };
 
-START_TEST (a_curve_that_may_cut_is_faster_where_cutting_helps) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_curve_that_may_cut_is_faster_where_cutting_helps) {
   const trace *t = small_net ("alexnet", &card, a);
   curve_options o = { .device = &card, .host_bytes = card.host_bytes, .limit_ticks = 2000 };
   curve plain, cut;
@@ -70,13 +67,9 @@ START_TEST (a_curve_that_may_cut_is_faster_where_cutting_helps) {
   /* its bound speaks of all cuts, so it lies below both, and not above the one without */
   ck_assert_int_le (cut.points[0].lower_bound_ns, q->predicted.step_ns);
   ck_assert_int_le (cut.points[0].lower_bound_ns, plain.points[0].lower_bound_ns);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (where_cuts_are_allowed_the_bound_is_that_of_every_cut) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (where_cuts_are_allowed_the_bound_is_that_of_every_cut) {
   device slow = card;
   slow.link.h2d_bytes_per_s = slow.link.d2h_bytes_per_s = slow.link.both_bytes_per_s = 200000000;
   const trace *t = small_net ("resnet18", &slow, a);
@@ -97,13 +90,9 @@ START_TEST (where_cuts_are_allowed_the_bound_is_that_of_every_cut) {
   ck_assert_msg (sections_bound (t, &how, a, &every, &err), "%s", err.text);
   ck_assert_int_eq (cut.points[0].lower_bound_ns, every.lower_bound_ns);
   ck_assert_int_gt (every.lower_bound_ns, trace_total_ns (t));
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_plan_that_is_fast_enough_ends_the_search) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_plan_that_is_fast_enough_ends_the_search) {
   const trace *t = small_net ("alexnet", &card, a);
   curve_options o = {
     .device = &card, .host_bytes = card.host_bytes, .limit_ticks = 200000, .allowed = ALL_ALLOWED
@@ -123,11 +112,9 @@ START_TEST (a_plan_that_is_fast_enough_ends_the_search) {
   ck_assert (curve_solve (t, &o, budget, total_ns - 1, a, &none, &bound_ns, &err));
   ck_assert (!none || none->predicted.step_ns >= total_ns);
   ck_assert_int_eq (bound_ns, total_ns);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (the_knee_and_the_price_are_read_off_the_points) {
+CLAIM (the_knee_and_the_price_are_read_off_the_points) {
   plan plans[3] = { 0 };
   curve_point points[3];
   int64_t steps[] = { 300, 120, 100 };
@@ -140,16 +127,7 @@ START_TEST (the_knee_and_the_price_are_read_off_the_points) {
   ck_assert_int_eq (curve_price_ns (&v, 1), 40);
   ck_assert_int_eq (curve_price_ns (&v, 2), 0);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memory,
-    a_curve_that_may_cut_is_faster_where_cutting_helps,
-    where_cuts_are_allowed_the_bound_is_that_of_every_cut,
-    a_plan_that_is_fast_enough_ends_the_search,
-    the_knee_and_the_price_are_read_off_the_points,
-    NULL,
-  };
-  return suite_run ("curve", tests, 120);
+  return suite_run ("curve", 120);
 }

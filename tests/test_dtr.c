@@ -45,7 +45,7 @@ static int64_t ours (const policy_case *x, int64_t budget_bytes, const tuning *b
   return s.plan->predicted.step_ns;
 }
 
-START_TEST (ours_is_never_slower_than_the_online_rule) {
+CLAIM (ours_is_never_slower_than_the_online_rule) {
   static const int percent[] = { 70, 40, 10 };
   int fits = 0;
   for (uint64_t seed = 1; seed < 2 * SEEDS; seed += 2) { /* networks */
@@ -66,10 +66,9 @@ START_TEST (ours_is_never_slower_than_the_online_rule) {
   }
   ck_assert_int_gt (fits, SEEDS); /* the cases have teeth */
 }
-END_TEST
 
 /* No proposal of sets but this one, and no policy at the end. */
-START_TEST (as_a_start_it_makes_plans_where_nothing_else_does) {
+CLAIM (as_a_start_it_makes_plans_where_nothing_else_does) {
   int better = 0;
   tuning with = tuning_shipped, without;
   for (int i = 0; i < STRATEGIES; i++)
@@ -90,7 +89,6 @@ START_TEST (as_a_start_it_makes_plans_where_nothing_else_does) {
   }
   ck_assert_int_gt (better, 0);
 }
-END_TEST
 
 /* Found at once, with nothing known from before. */
 static int64_t anew (const trace *t, const uses *u, const dtr_costs *like, int32_t x, arena *a,
@@ -102,7 +100,7 @@ static int64_t anew (const trace *t, const uses *u, const dtr_costs *like, int32
   return dtr_costs_ns (&c, x, INT64_MAX);
 }
 
-START_TEST (what_is_known_of_costs_is_as_if_found_anew) {
+CLAIM (what_is_known_of_costs_is_as_if_found_anew) {
   int partly = 0, whole = 0;
   for (uint64_t seed = 1; seed < SEEDS; seed++) {
     policy_case x;
@@ -134,11 +132,7 @@ START_TEST (what_is_known_of_costs_is_as_if_found_anew) {
   ck_assert_int_gt (partly, 100); /* the cases have teeth */
   ck_assert_int_gt (whole, 100);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { what_is_known_of_costs_is_as_if_found_anew,
-                                 ours_is_never_slower_than_the_online_rule,
-                                 as_a_start_it_makes_plans_where_nothing_else_does, NULL };
-  return suite_run ("dtr", tests, 60);
+  return suite_run ("dtr", 60);
 }

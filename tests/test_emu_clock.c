@@ -44,7 +44,7 @@ static void all_at_once (copying *c, int64_t t[WAYS]) {
     t[i] = time_of (c->end[i]) - time_of (c->go);
 }
 
-START_TEST (one_copy_each_way_runs_at_once_and_two_of_one_way_take_turns) {
+CLAIM_EACH (one_copy_each_way_runs_at_once_and_two_of_one_way_take_turns, 0, 2) {
   start (_i);
   copying c;
   int64_t t[WAYS], apart = 0;
@@ -66,7 +66,6 @@ START_TEST (one_copy_each_way_runs_at_once_and_two_of_one_way_take_turns) {
   }
   ck_assert_int_ge (apart, 15000000);
 }
-END_TEST
 
 /* An oracle with nothing in common with the engine: it goes nanosecond by nanosecond. */
 static void carry_by_hand (const int64_t alone[2], const int64_t both[2], int64_t copy_ns,
@@ -86,7 +85,7 @@ static void carry_by_hand (const int64_t alone[2], const int64_t both[2], int64_
   }
 }
 
-START_TEST (shared_copies_end_at_the_nanosecond_that_counting_by_hand_gives) {
+CLAIM (shared_copies_end_at_the_nanosecond_that_counting_by_hand_gives) {
   random_state r = random_seed (7);
   for (int round = 0; round < 60; round++) {
     int64_t out = random_between (&r, 1000000000, 9000000000);
@@ -139,7 +138,6 @@ START_TEST (shared_copies_end_at_the_nanosecond_that_counting_by_hand_gives) {
     ck_assert_int_eq (time_of (v[1]), end[1]);
   }
 }
-END_TEST
 
 /* The same random program twice: on the virtual clock every event has the same time. */
 static void random_program (uint64_t seed, int64_t *times, int n) {
@@ -173,7 +171,7 @@ static void random_program (uint64_t seed, int64_t *times, int n) {
   free (v);
 }
 
-START_TEST (the_virtual_clock_is_the_same_in_every_run) {
+CLAIM (the_virtual_clock_is_the_same_in_every_run) {
   enum { N = 400 };
   int64_t first[N], second[N];
   for (uint64_t seed = 1; seed < 6; seed++) {
@@ -184,9 +182,8 @@ START_TEST (the_virtual_clock_is_the_same_in_every_run) {
     ck_assert_mem_eq (first, second, sizeof first);
   }
 }
-END_TEST
 
-START_TEST (seconds_of_device_time_take_no_time_and_need_no_memory) {
+CLAIM (seconds_of_device_time_take_no_time_and_need_no_memory) {
   emu_config c = emu_case_config (EMU_VIRTUAL);
   c.bytes = EMU_NONE;
   c.memory_bytes = (int64_t)1 << 40;
@@ -205,9 +202,8 @@ START_TEST (seconds_of_device_time_take_no_time_and_need_no_memory) {
   OK (add (f, NULL, at + ((CUdeviceptr)1 << 39), 1, 1, 0));
   ck_assert_uint_eq (d->stream_synchronize (NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
-END_TEST
 
-START_TEST (a_held_stream_starts_nothing_and_the_rest_goes_as_far_as_it_can) {
+CLAIM (a_held_stream_starts_nothing_and_the_rest_goes_as_far_as_it_can) {
   start (1);
   CUfunction f = function (&silent);
   CUstream s = stream_new (CU_STREAM_NON_BLOCKING), o = stream_new (CU_STREAM_NON_BLOCKING);
@@ -227,16 +223,7 @@ START_TEST (a_held_stream_starts_nothing_and_the_rest_goes_as_far_as_it_can) {
   OK (d->stream_synchronize (o));
   ck_assert_int_eq (time_of (w), 1500);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { one_copy_each_way_runs_at_once_and_two_of_one_way_take_turns, 0, 2 },
-    { shared_copies_end_at_the_nanosecond_that_counting_by_hand_gives, 0, 0 },
-    { the_virtual_clock_is_the_same_in_every_run, 0, 0 },
-    { seconds_of_device_time_take_no_time_and_need_no_memory, 0, 0 },
-    { a_held_stream_starts_nothing_and_the_rest_goes_as_far_as_it_can, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("emu clock", rows, NULL, NULL, 30);
+  return suite_run ("emu clock", 30);
 }

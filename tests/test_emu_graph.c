@@ -30,7 +30,7 @@ static CUgraphNode node_at (CUgraph g, size_t i) {
   return all[i];
 }
 
-START_TEST (captured_work_runs_when_it_is_launched_and_each_time) {
+CLAIM_EACH (captured_work_runs_when_it_is_launched_and_each_time, 0, 2) {
   start (_i);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -61,9 +61,8 @@ START_TEST (captured_work_runs_when_it_is_launched_and_each_time) {
   OK (d->exec_destroy (x));
   IS (CUDA_ERROR_INVALID_VALUE, d->graph_launch (x, s));
 }
-END_TEST
 
-START_TEST (branches_run_side_by_side_and_are_joined) {
+CLAIM (branches_run_side_by_side_and_are_joined) {
   start (1);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -91,10 +90,9 @@ START_TEST (branches_run_side_by_side_and_are_joined) {
   ck_assert_int_ge (took, 4000000);
   ck_assert_int_lt (took, 5000000);
 }
-END_TEST
 
 /* Launches of one graph take turns, whatever their streams. */
-START_TEST (two_launches_of_a_graph_take_turns) {
+CLAIM (two_launches_of_a_graph_take_turns) {
   start (1);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -113,9 +111,8 @@ START_TEST (two_launches_of_a_graph_take_turns) {
   ck_assert_uint_eq (word (at), 2);
   ck_assert_int_eq (time_of (second) - time_of (first), 2000000);
 }
-END_TEST
 
-START_TEST (what_a_capture_does_not_allow_is_said_and_ends_it) {
+CLAIM (what_a_capture_does_not_allow_is_said_and_ends_it) {
   start (1);
   CUstream s = stream_new (CU_STREAM_NON_BLOCKING), o = stream_new (CU_STREAM_NON_BLOCKING),
            b = stream_new (CU_STREAM_DEFAULT);
@@ -149,9 +146,8 @@ START_TEST (what_a_capture_does_not_allow_is_said_and_ends_it) {
   IS (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, d->ctx_synchronize ());
   IS (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, d->capture_end (s, &g));
 }
-END_TEST
 
-START_TEST (a_relaxed_thread_may_call_what_a_capture_forbids) {
+CLAIM (a_relaxed_thread_may_call_what_a_capture_forbids) {
   start (1);
   CUstream s = stream_new (CU_STREAM_NON_BLOCKING);
   CUstreamCaptureMode mode = RELAXED;
@@ -165,7 +161,6 @@ START_TEST (a_relaxed_thread_may_call_what_a_capture_forbids) {
   ck_assert_uint_eq (mode, RELAXED);
   OK (d->capture_end (s, &g));
 }
-END_TEST
 
 static void *end_elsewhere (void *s) {
   CUgraph g;
@@ -173,7 +168,7 @@ static void *end_elsewhere (void *s) {
   return (void *)(uintptr_t)d->capture_end (s, &g);
 }
 
-START_TEST (a_capture_ends_in_its_thread) {
+CLAIM (a_capture_ends_in_its_thread) {
   start (1);
   CUstream s = stream_new (CU_STREAM_NON_BLOCKING);
   pthread_t t;
@@ -185,11 +180,10 @@ START_TEST (a_capture_ends_in_its_thread) {
   IS (CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, (CUresult)(uintptr_t)said);
   OK (d->capture_end (s, &g));
 }
-END_TEST
 
 /* ---- nodes ---- */
 
-START_TEST (nodes_tell_what_they_were_made_of) {
+CLAIM (nodes_tell_what_they_were_made_of) {
   start (1);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -222,7 +216,6 @@ START_TEST (nodes_tell_what_they_were_made_of) {
   IS (CUDA_ERROR_INVALID_VALUE, d->node_set (node_at (copy, 0), &m));
   IS (CUDA_ERROR_INVALID_VALUE, d->graph_destroy (g));
 }
-END_TEST
 
 static CUDA_KERNEL_NODE_PARAMS of_add (CUfunction f, void **params) {
   return (CUDA_KERNEL_NODE_PARAMS){ .func = f,
@@ -240,7 +233,7 @@ static void call (void *user) {
   called += *(int *)user;
 }
 
-START_TEST (a_graph_can_be_built_node_by_node) {
+CLAIM (a_graph_can_be_built_node_by_node) {
   start (1);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -277,9 +270,8 @@ START_TEST (a_graph_can_be_built_node_by_node) {
   ck_assert_int_eq (called, 1);
   OK (d->event_query (v));
 }
-END_TEST
 
-START_TEST (what_is_ready_can_be_changed_and_launches_that_are_queued_are_not) {
+CLAIM_EACH (what_is_ready_can_be_changed_and_launches_that_are_queued_are_not, 0, 2) {
   start (_i);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -313,7 +305,6 @@ START_TEST (what_is_ready_can_be_changed_and_launches_that_are_queued_are_not) {
   IS (CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, d->exec_update (x, longer, &info));
   ck_assert_uint_eq (info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -323,7 +314,7 @@ static size_t free_bytes (void) {
   return bytes;
 }
 
-START_TEST (memory_of_a_graph_stays_as_long_as_anyone_can_launch_it) {
+CLAIM (memory_of_a_graph_stays_as_long_as_anyone_can_launch_it) {
   start (1);
   CUfunction f = function (&declared);
   CUstream s = stream_new (CU_STREAM_NON_BLOCKING);
@@ -351,9 +342,8 @@ START_TEST (memory_of_a_graph_stays_as_long_as_anyone_can_launch_it) {
   OK (d->exec_destroy (x));
   ck_assert_uint_eq (free_bytes (), before);
 }
-END_TEST
 
-START_TEST (memory_that_was_freed_in_a_capture_goes_when_that_fails) {
+CLAIM (memory_that_was_freed_in_a_capture_goes_when_that_fails) {
   start (1);
   CUstream s = stream_new (CU_STREAM_NON_BLOCKING);
   CUdeviceptr kept, within;
@@ -370,9 +360,8 @@ START_TEST (memory_that_was_freed_in_a_capture_goes_when_that_fails) {
   OK (d->stream_synchronize (s));
   ck_assert_uint_eq (free_bytes (), before);
 }
-END_TEST
 
-START_TEST (copies_of_a_graph_need_their_memory_when_it_is_made_ready) {
+CLAIM (copies_of_a_graph_need_their_memory_when_it_is_made_ready) {
   start (1);
   CUdeviceptr at = reserve (G), near = alloc (G);
   CUmemGenericAllocationHandle h = create (G);
@@ -388,7 +377,6 @@ START_TEST (copies_of_a_graph_need_their_memory_when_it_is_made_ready) {
   map (at, G, h);
   OK (d->graph_instantiate (&x, g, 0));
 }
-END_TEST
 
 /* ---- races ---- */
 
@@ -417,28 +405,11 @@ static int races_of (bool joins) {
   return n_races;
 }
 
-START_TEST (branches_that_nothing_orders_are_a_race) {
+CLAIM (branches_that_nothing_orders_are_a_race) {
   ck_assert_int_eq (races_of (true), 0);
   ck_assert_int_gt (races_of (false), 0);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { captured_work_runs_when_it_is_launched_and_each_time, 0, 2 },
-    { branches_run_side_by_side_and_are_joined, 0, 0 },
-    { two_launches_of_a_graph_take_turns, 0, 0 },
-    { what_a_capture_does_not_allow_is_said_and_ends_it, 0, 0 },
-    { a_relaxed_thread_may_call_what_a_capture_forbids, 0, 0 },
-    { a_capture_ends_in_its_thread, 0, 0 },
-    { nodes_tell_what_they_were_made_of, 0, 0 },
-    { a_graph_can_be_built_node_by_node, 0, 0 },
-    { what_is_ready_can_be_changed_and_launches_that_are_queued_are_not, 0, 2 },
-    { memory_of_a_graph_stays_as_long_as_anyone_can_launch_it, 0, 0 },
-    { memory_that_was_freed_in_a_capture_goes_when_that_fails, 0, 0 },
-    { copies_of_a_graph_need_their_memory_when_it_is_made_ready, 0, 0 },
-    { branches_that_nothing_orders_are_a_race, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("emu graph", rows, NULL, NULL, 30);
+  return suite_run ("emu graph", 30);
 }

@@ -9,7 +9,7 @@
 
 /* ---- virtual memory ---- */
 
-START_TEST (two_addresses_of_one_handle_see_the_same_bytes) {
+CLAIM_EACH (two_addresses_of_one_handle_see_the_same_bytes, 0, 2) {
   start (_i);
   CUmemGenericAllocationHandle h[2] = { create (G), create (G) };
   CUdeviceptr a = reserve (2 * G), b = reserve (2 * G);
@@ -33,9 +33,8 @@ START_TEST (two_addresses_of_one_handle_see_the_same_bytes) {
   OK (d->mem_address_free (a, 2 * G));
   ck_assert_uint_eq (d->mem_address_free (b, G), CUDA_ERROR_INVALID_VALUE);
 }
-END_TEST
 
-START_TEST (what_the_documentation_forbids_is_an_error) {
+CLAIM (what_the_documentation_forbids_is_an_error) {
   start (1);
   CUmemGenericAllocationHandle h = create (4 * G), k = create (G);
   CUdeviceptr a = reserve (8 * G);
@@ -55,10 +54,9 @@ START_TEST (what_the_documentation_forbids_is_an_error) {
   ck_assert_uint_eq (d->mem_release (h), CUDA_ERROR_INVALID_VALUE);
   ck_assert_uint_eq (d->mem_map (a, 4 * G, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
 }
-END_TEST
 
 /* Loop: clock x what is wrong with the address. */
-START_TEST (an_address_that_is_not_mapped_is_an_error_that_stays) {
+CLAIM_EACH (an_address_that_is_not_mapped_is_an_error_that_stays, 0, 12) {
   start (_i % 2);
   CUfunction f = function (_i / 2 % 2 == 0 ? &silent : &declared);
   CUmemGenericAllocationHandle h = create (G);
@@ -79,9 +77,8 @@ START_TEST (an_address_that_is_not_mapped_is_an_error_that_stays) {
   OK (d->get_error_name (CUDA_ERROR_ILLEGAL_ADDRESS, &name));
   ck_assert_str_eq (name, "CUDA_ERROR_ILLEGAL_ADDRESS");
 }
-END_TEST
 
-START_TEST (unmapping_under_queued_work_is_refused_or_faults_when_it_runs) {
+CLAIM_EACH (unmapping_under_queued_work_is_refused_or_faults_when_it_runs, 0, 2) {
   for (int lenient = 0; lenient < 2; lenient++) {
     emu_config c = emu_case_config (_i == 0 ? EMU_REAL : EMU_VIRTUAL);
     c.lenient = lenient != 0;
@@ -99,11 +96,10 @@ START_TEST (unmapping_under_queued_work_is_refused_or_faults_when_it_runs) {
                        lenient ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS);
   }
 }
-END_TEST
 
 /* ---- limits and planted faults ---- */
 
-START_TEST (out_of_memory_is_2_and_later_calls_work) {
+CLAIM_EACH (out_of_memory_is_2_and_later_calls_work, 0, 2) {
   start (_i);
   CUdeviceptr p, q;
   ck_assert_uint_eq (d->mem_alloc (&p, (64 << 20) + 1), 2);
@@ -117,9 +113,8 @@ START_TEST (out_of_memory_is_2_and_later_calls_work) {
   OK (d->mem_release (h));
   OK (d->mem_alloc (&p, 64 << 20));
 }
-END_TEST
 
-START_TEST (memory_can_be_smaller_than_told_and_pinning_refused) {
+CLAIM (memory_can_be_smaller_than_told_and_pinning_refused) {
   emu_config c = emu_case_config (EMU_VIRTUAL);
   c.missing_bytes = 1 << 20;
   c.pinned_bytes = 1 << 20;
@@ -142,9 +137,8 @@ START_TEST (memory_can_be_smaller_than_told_and_pinning_refused) {
   OK (d->mem_host_unregister (own));
   ck_assert_uint_eq (d->mem_host_unregister (own), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
-END_TEST
 
-START_TEST (a_copy_that_fails_ends_the_context) {
+CLAIM_EACH (a_copy_that_fails_ends_the_context, 0, 2) {
   emu_config c = emu_case_config (_i == 0 ? EMU_REAL : EMU_VIRTUAL);
   c.failed_copy = 2;
   emu_case_start (&e, &c);
@@ -155,9 +149,8 @@ START_TEST (a_copy_that_fails_ends_the_context) {
   ck_assert_uint_eq (d->copy_in (at, host, 4), CUDA_ERROR_ECC_UNCORRECTABLE);
   ck_assert_uint_eq (d->ctx_synchronize (), CUDA_ERROR_ECC_UNCORRECTABLE);
 }
-END_TEST
 
-START_TEST (a_pinned_buffer_that_a_queued_copy_names_cannot_be_freed) {
+CLAIM_EACH (a_pinned_buffer_that_a_queued_copy_names_cannot_be_freed, 0, 2) {
   start (_i);
   CUfunction f = function (&silent);
   CUdeviceptr at = alloc (G);
@@ -169,11 +162,10 @@ START_TEST (a_pinned_buffer_that_a_queued_copy_names_cannot_be_freed) {
   OK (d->stream_synchronize (s));
   OK (d->mem_free_host (host));
 }
-END_TEST
 
 /* ---- addresses ---- */
 
-START_TEST (addresses_answer_questions) {
+CLAIM (addresses_answer_questions) {
   start (1);
   CUdeviceptr at = alloc (1000), base = 0;
   unsigned int type = 0;
@@ -199,10 +191,9 @@ START_TEST (addresses_answer_questions) {
   ck_assert_uint_eq (d->pointer_attribute (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&at),
                      CUDA_ERROR_INVALID_VALUE);
 }
-END_TEST
 
 /* Against loops that say which byte goes where. */
-START_TEST (a_copy_in_three_dimensions_moves_what_lies_in_the_box) {
+CLAIM (a_copy_in_three_dimensions_moves_what_lies_in_the_box) {
   enum { PITCH = 40, ROWS = 9, PLANES = 5, BYTES = PITCH * ROWS * PLANES, WIDE = 64 };
   static unsigned char from[BYTES], to[WIDE * 7 * PLANES], wanted[sizeof to];
   CUresult (*copy) (const CUDA_MEMCPY3D *);
@@ -242,9 +233,8 @@ START_TEST (a_copy_in_three_dimensions_moves_what_lies_in_the_box) {
   c.Depth = 0;
   OK (copy (&c));
 }
-END_TEST
 
-START_TEST (a_tensor_map_holds_the_address_as_a_plain_word) {
+CLAIM (a_tensor_map_holds_the_address_as_a_plain_word) {
   start (1);
   CUdeviceptr at = alloc (G);
   CUtensorMap t;
@@ -256,22 +246,7 @@ START_TEST (a_tensor_map_holds_the_address_as_a_plain_word) {
       d->tensor_map_encode (&t, 7, 6, (void *)(uintptr_t)at, dims, NULL, box, steps, 0, 0, 0, 0),
       CUDA_ERROR_INVALID_VALUE);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { two_addresses_of_one_handle_see_the_same_bytes, 0, 2 },
-    { what_the_documentation_forbids_is_an_error, 0, 0 },
-    { an_address_that_is_not_mapped_is_an_error_that_stays, 0, 12 },
-    { unmapping_under_queued_work_is_refused_or_faults_when_it_runs, 0, 2 },
-    { out_of_memory_is_2_and_later_calls_work, 0, 2 },
-    { memory_can_be_smaller_than_told_and_pinning_refused, 0, 0 },
-    { a_copy_that_fails_ends_the_context, 0, 2 },
-    { a_pinned_buffer_that_a_queued_copy_names_cannot_be_freed, 0, 2 },
-    { addresses_answer_questions, 0, 0 },
-    { a_copy_in_three_dimensions_moves_what_lies_in_the_box, 0, 0 },
-    { a_tensor_map_holds_the_address_as_a_plain_word, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("emu memory", rows, NULL, NULL, 30);
+  return suite_run ("emu memory", 30);
 }

@@ -9,7 +9,7 @@
 
 /* ---- order ---- */
 
-START_TEST (a_launch_copies_its_parameters_at_the_call) {
+CLAIM_EACH (a_launch_copies_its_parameters_at_the_call, 0, 2) {
   start (_i);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -28,9 +28,8 @@ START_TEST (a_launch_copies_its_parameters_at_the_call) {
   OK (d->stream_synchronize (s));
   ck_assert_uint_eq (word (at), 12);
 }
-END_TEST
 
-START_TEST (a_stream_is_first_in_first_out_and_two_are_not_ordered) {
+CLAIM_EACH (a_stream_is_first_in_first_out_and_two_are_not_ordered, 0, 2) {
   start (_i);
   CUfunction f = function (&silent);
   CUdeviceptr at = alloc (G);
@@ -48,9 +47,8 @@ START_TEST (a_stream_is_first_in_first_out_and_two_are_not_ordered) {
   if (_i == 1)
     ck_assert_int_lt (time_of (quick), time_of (slow));
 }
-END_TEST
 
-START_TEST (a_wait_captures_the_record_as_it_stands_at_the_call) {
+CLAIM_EACH (a_wait_captures_the_record_as_it_stands_at_the_call, 0, 2) {
   start (_i);
   CUfunction f = function (&silent);
   CUdeviceptr at = alloc (G);
@@ -70,9 +68,8 @@ START_TEST (a_wait_captures_the_record_as_it_stands_at_the_call) {
   if (_i == 1)
     ck_assert_int_eq (last - second, 20000000);
 }
-END_TEST
 
-START_TEST (the_legacy_stream_joins_blocking_streams_and_no_others) {
+CLAIM_EACH (the_legacy_stream_joins_blocking_streams_and_no_others, 0, 2) {
   start (_i);
   CUfunction f = function (&silent);
   CUdeviceptr at = alloc (G);
@@ -94,9 +91,8 @@ START_TEST (the_legacy_stream_joins_blocking_streams_and_no_others) {
     ck_assert_int_lt (time_of (after), time_of (on_n));
   }
 }
-END_TEST
 
-START_TEST (pageable_memory_is_staged_at_the_call_and_pinned_memory_read_later) {
+CLAIM_EACH (pageable_memory_is_staged_at_the_call_and_pinned_memory_read_later, 0, 2) {
   start (_i);
   CUfunction f = function (&silent);
   CUdeviceptr at = alloc (G);
@@ -117,9 +113,8 @@ START_TEST (pageable_memory_is_staged_at_the_call_and_pinned_memory_read_later) 
   ck_assert_uint_eq (d->stream_query (s), CUDA_ERROR_NOT_READY);
   OK (d->stream_synchronize (s));
 }
-END_TEST
 
-START_TEST (memory_of_the_pool_is_valid_in_stream_order) {
+CLAIM_EACH (memory_of_the_pool_is_valid_in_stream_order, 0, 2) {
   start (_i);
   CUfunction f = function (&declared);
   CUstream s = stream_new (CU_STREAM_NON_BLOCKING);
@@ -143,9 +138,8 @@ START_TEST (memory_of_the_pool_is_valid_in_stream_order) {
   OK (d->mem_get_info (&left, &total));
   ck_assert_uint_eq (left, total);
 }
-END_TEST
 
-START_TEST (the_pool_answers_what_a_framework_asks_it) {
+CLAIM (the_pool_answers_what_a_framework_asks_it) {
   start (1);
   CUmemoryPool pool;
   uint64_t v = UINT64_MAX;
@@ -173,11 +167,10 @@ START_TEST (the_pool_answers_what_a_framework_asks_it) {
   OK (d->pool_trim (pool, 0));
   ck_assert_uint_eq (d->pool_get (pool, 77, &v), CUDA_ERROR_INVALID_VALUE);
 }
-END_TEST
 
 /* ---- errors ---- */
 
-START_TEST (a_wrong_argument_is_forgotten_at_once) {
+CLAIM_EACH (a_wrong_argument_is_forgotten_at_once, 0, 2) {
   start (_i);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -194,9 +187,8 @@ START_TEST (a_wrong_argument_is_forgotten_at_once) {
   OK (d->stream_synchronize (s));
   ck_assert_uint_eq (word (at), 4);
 }
-END_TEST
 
-START_TEST (without_init_or_context_calls_say_so) {
+CLAIM (without_init_or_context_calls_say_so) {
   error err = { 0 };
   ck_assert_msg (driver_open (d, emu_case_path (), &err), "%s", err.text);
   int n;
@@ -220,7 +212,6 @@ START_TEST (without_init_or_context_calls_say_so) {
   ck_assert_int_eq (active, 1);
   ck_assert_uint_eq (d->device_get (&n, 1), CUDA_ERROR_INVALID_DEVICE);
 }
-END_TEST
 
 static CUresult from_callback;
 
@@ -229,7 +220,7 @@ static void calls_the_driver (void *user) {
   from_callback = d->ctx_synchronize ();
 }
 
-START_TEST (a_host_function_runs_in_order_and_may_not_call_the_driver) {
+CLAIM_EACH (a_host_function_runs_in_order_and_may_not_call_the_driver, 0, 2) {
   start (_i);
   CUfunction f = function (&declared);
   CUdeviceptr at = alloc (G);
@@ -243,11 +234,10 @@ START_TEST (a_host_function_runs_in_order_and_may_not_call_the_driver) {
   ck_assert_uint_eq (*seen, 42);
   ck_assert_uint_eq (from_callback, CUDA_ERROR_NOT_PERMITTED);
 }
-END_TEST
 
 /* ---- parameters, entries, threads ---- */
 
-START_TEST (parameters_are_told_one_by_one_and_no_further) {
+CLAIM (parameters_are_told_one_by_one_and_no_further) {
   start (1);
   CUfunction f = function (&declared);
   size_t offset, bytes;
@@ -267,9 +257,8 @@ START_TEST (parameters_are_told_one_by_one_and_no_further) {
   ck_assert_str_eq (name, "add");
   ck_assert_uint_eq (d->module_load (&(CUmodule){ 0 }, NULL), CUDA_ERROR_INVALID_IMAGE);
 }
-END_TEST
 
-START_TEST (entry_points_are_found_by_name_in_both_abis) {
+CLAIM (entry_points_are_found_by_name_in_both_abis) {
   start (1);
   void *p = NULL;
   CUdriverProcAddressQueryResult status;
@@ -291,7 +280,6 @@ START_TEST (entry_points_are_found_by_name_in_both_abis) {
   OK (d->device_get_uuid (&id, 0));
   ck_assert_uint_eq (d->get_export_table (&table, &id), CUDA_ERROR_NOT_FOUND);
 }
-END_TEST
 
 static void *launch_from_a_thread (void *stream) {
   CUdeviceptr at;
@@ -304,7 +292,7 @@ static void *launch_from_a_thread (void *stream) {
   return d->stream_synchronize (stream) == CUDA_SUCCESS ? NULL : "no end";
 }
 
-START_TEST (several_host_threads_may_call_at_once) {
+CLAIM_EACH (several_host_threads_may_call_at_once, 0, 2) {
   start (_i);
   pthread_t t[4];
   for (int i = 0; i < 4; i++)
@@ -316,24 +304,7 @@ START_TEST (several_host_threads_may_call_at_once) {
     ck_assert_msg (said == NULL, "%s", (char *)said);
   }
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { a_launch_copies_its_parameters_at_the_call, 0, 2 },
-    { a_stream_is_first_in_first_out_and_two_are_not_ordered, 0, 2 },
-    { a_wait_captures_the_record_as_it_stands_at_the_call, 0, 2 },
-    { the_legacy_stream_joins_blocking_streams_and_no_others, 0, 2 },
-    { pageable_memory_is_staged_at_the_call_and_pinned_memory_read_later, 0, 2 },
-    { memory_of_the_pool_is_valid_in_stream_order, 0, 2 },
-    { the_pool_answers_what_a_framework_asks_it, 0, 0 },
-    { a_wrong_argument_is_forgotten_at_once, 0, 2 },
-    { without_init_or_context_calls_say_so, 0, 0 },
-    { a_host_function_runs_in_order_and_may_not_call_the_driver, 0, 2 },
-    { parameters_are_told_one_by_one_and_no_further, 0, 0 },
-    { entry_points_are_found_by_name_in_both_abis, 0, 0 },
-    { several_host_threads_may_call_at_once, 0, 2 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("emu order", rows, NULL, NULL, 30);
+  return suite_run ("emu order", 30);
 }

@@ -61,25 +61,31 @@ static int carry_out_without (int clock, left_out what, emu_race *first) {
   return races (first);
 }
 
-START_TEST (each_missing_order_is_found_on_the_first_run) {
+#ifdef __SANITIZE_THREAD__
+enum {
+  FIRST_CLOCK = 1
+}; /* on the real one the planted races are those of threads, and found as such */
+#else
+enum { FIRST_CLOCK = 0 };
+#endif
+
+CLAIM_EACH (each_missing_order_is_found_on_the_first_run, FIRST_CLOCK, 2) {
   emu_race r = { "" };
   for (int what = 0; what < LEFT_OUT; what++) {
     int n = carry_out_without (_i, (left_out)what, &r);
     ck_assert_msg ((n > 0) == (what != NOTHING), "case %d: %d races: %s", what, n, r.text);
   }
 }
-END_TEST
 
-START_TEST (a_race_is_told_with_both_accesses) {
+CLAIM (a_race_is_told_with_both_accesses) {
   emu_race r = { "" };
   ck_assert_int_eq (carry_out_without (1, WAIT_OF_COPY, &r), 1);
   ck_assert_ptr_nonnull (strstr (r.text, "add (actor "));
   ck_assert_ptr_nonnull (strstr (r.text, " writes and copy to host (actor "));
   ck_assert_ptr_nonnull (strstr (r.text, " reads bytes ["));
 }
-END_TEST
 
-START_TEST (two_addresses_of_one_place_race_and_neighbours_do_not) {
+CLAIM (two_addresses_of_one_place_race_and_neighbours_do_not) {
   start_races (1);
   CUfunction f = function (&declared);
   CUmemGenericAllocationHandle h = create (G);
@@ -94,7 +100,6 @@ START_TEST (two_addresses_of_one_place_race_and_neighbours_do_not) {
   ck_assert_int_eq (races (NULL), 1);
   OK (d->ctx_synchronize ());
 }
-END_TEST
 
 static void begin_touches (const emu_launch *l, emu_touch tell, void *context) {
   const add_params *p = l->params;
@@ -103,7 +108,7 @@ static void begin_touches (const emu_launch *l, emu_touch tell, void *context) {
 }
 
 /* One stream, so that everything is ordered: what is wrong is who uses the bytes. */
-START_TEST (bytes_belong_to_the_address_that_began_last) {
+CLAIM (bytes_belong_to_the_address_that_began_last) {
   static const emu_kernel beginning = { "begin", add_layout, 4, add_run, add_ns, begin_touches };
   emu_case_start (&e, &(emu_config){ .memory_bytes = 4 * G,
                                      .granule_bytes = G,
@@ -132,9 +137,8 @@ START_TEST (bytes_belong_to_the_address_that_began_last) {
   ck_assert_ptr_nonnull (strstr (r.text, "as different owners"));
   OK (d->ctx_synchronize ());
 }
-END_TEST
 
-START_TEST (pinned_bytes_belong_to_the_tag_that_wrote_them) {
+CLAIM (pinned_bytes_belong_to_the_tag_that_wrote_them) {
   emu_tag tag;
   emu_config c = emu_case_config (EMU_VIRTUAL);
   c.races = c.owners = true;
@@ -159,9 +163,8 @@ START_TEST (pinned_bytes_belong_to_the_tag_that_wrote_them) {
   ck_assert_int_eq (races (NULL), 1);
   OK (d->ctx_synchronize ());
 }
-END_TEST
 
-START_TEST (the_legacy_stream_and_queries_order_for_the_checker_too) {
+CLAIM_EACH (the_legacy_stream_and_queries_order_for_the_checker_too, 0, 2) {
   start_races (_i);
   CUfunction f = function (&declared);
   CUdeviceptr at;
@@ -178,7 +181,6 @@ START_TEST (the_legacy_stream_and_queries_order_for_the_checker_too) {
   OK (d->ctx_synchronize ());
   ck_assert_int_eq (races (NULL), 0);
 }
-END_TEST
 
 /* What the fuzzer is for: a program with a race comes out differently under some seed, one without
    never does. */
@@ -201,7 +203,7 @@ static uint32_t fuzzed (int clock, uint64_t seed, bool waits) {
   return *host;
 }
 
-START_TEST (the_fuzzer_shows_a_race_and_spares_an_ordered_program) {
+CLAIM_EACH (the_fuzzer_shows_a_race_and_spares_an_ordered_program, 0, 2) {
   int stale = 0, rounds = _i == 0 ? 12 : 60;
   for (int seed = 1; seed <= rounds; seed++) {
     ck_assert_uint_eq (fuzzed (_i, (uint64_t)seed, true), 5);
@@ -216,10 +218,9 @@ START_TEST (the_fuzzer_shows_a_race_and_spares_an_ordered_program) {
     ck_assert_int_lt (stale, 55);
   }
 }
-END_TEST
 
 /* Three tensors in two slots with aliased addresses: five iterations, each with its sum checked. */
-START_TEST (three_tensors_live_in_two_slots_without_mapping_in_between) {
+CLAIM_EACH (three_tensors_live_in_two_slots_without_mapping_in_between, 0, 2) {
   emu_config c = emu_case_config (_i == 0 ? EMU_REAL : EMU_VIRTUAL);
   c.races = true;
   c.memory_bytes = 2 * 4 * G;
@@ -260,24 +261,7 @@ START_TEST (three_tensors_live_in_two_slots_without_mapping_in_between) {
   int n = races (&r);
   ck_assert_msg (n == 0, "%s", r.text);
 }
-END_TEST
 
 int main (void) {
-#ifdef __SANITIZE_THREAD__
-  int first = 1; /* on the real clock the planted races are those of threads, and found as such */
-#else
-  int first = 0;
-#endif
-  const suite_row rows[] = {
-    { each_missing_order_is_found_on_the_first_run, first, 2 },
-    { a_race_is_told_with_both_accesses, 0, 0 },
-    { two_addresses_of_one_place_race_and_neighbours_do_not, 0, 0 },
-    { bytes_belong_to_the_address_that_began_last, 0, 0 },
-    { pinned_bytes_belong_to_the_tag_that_wrote_them, 0, 0 },
-    { the_legacy_stream_and_queries_order_for_the_checker_too, 0, 2 },
-    { the_fuzzer_shows_a_race_and_spares_an_ordered_program, 0, 2 },
-    { three_tensors_live_in_two_slots_without_mapping_in_between, 0, 2 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("emu races", rows, NULL, NULL, 30);
+  return suite_run ("emu races", 30);
 }

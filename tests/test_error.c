@@ -4,16 +4,15 @@
 #include "base/error.h"
 #include "tests/suite.h"
 
-START_TEST (the_first_report_wins) {
+CLAIM (the_first_report_wins) {
   error err = { 0 };
   ck_assert (!error_set (&err, ERR_input, "first %d", 1));
   ck_assert (!error_at (&err, ERR_memory, "/ops/3", "second"));
   ck_assert_int_eq (err.code, ERR_input);
   ck_says (&err, "first 1");
 }
-END_TEST
 
-START_TEST (path_line_and_place_lead_the_text) {
+CLAIM (path_line_and_place_lead_the_text) {
   error err = { 0 };
   error_at (&err, ERR_input, "/ops/3/ns", "-5 is not between 0 and 9");
   err.line = 12;
@@ -21,16 +20,14 @@ START_TEST (path_line_and_place_lead_the_text) {
   error_in_file (&err, "outer.json");
   ck_says (&err, "a.json:12: /ops/3/ns: -5 is not between 0 and 9");
 }
-END_TEST
 
-START_TEST (nothing_happened_names_no_file) {
+CLAIM (nothing_happened_names_no_file) {
   error err = { 0 };
   error_in_file (&err, "a.json");
   ck_assert_str_eq (err.path, "");
 }
-END_TEST
 
-START_TEST (a_message_is_one_line_whatever_the_input_holds) {
+CLAIM (a_message_is_one_line_whatever_the_input_holds) {
   error err = { 0 };
   error_at (&err, ERR_input, "/a\nb", "`%s`", "x\r\n\x1b[31m\x7f");
   error_in_file (&err, "evil\nname");
@@ -40,9 +37,8 @@ START_TEST (a_message_is_one_line_whatever_the_input_holds) {
     ck_assert_int_ge ((unsigned char)*at, 0x20);
   ck_assert_ptr_null (strchr (line, 0x7f));
 }
-END_TEST
 
-START_TEST (a_long_message_is_cut_not_overrun) {
+CLAIM (a_long_message_is_cut_not_overrun) {
   char long_text[4000];
   memset (long_text, 'x', sizeof long_text - 1);
   long_text[sizeof long_text - 1] = 0;
@@ -54,14 +50,12 @@ START_TEST (a_long_message_is_cut_not_overrun) {
   error_line (&err, line, sizeof line);
   ck_assert_uint_eq (strlen (line), sizeof line - 1);
 }
-END_TEST
 
-START_TEST (no_error_struct_is_allowed) {
+CLAIM (no_error_struct_is_allowed) {
   ck_assert (!error_set (NULL, ERR_input, "lost"));
 }
-END_TEST
 
-START_TEST (every_code_has_the_statuses_of_its_row) {
+CLAIM (every_code_has_the_statuses_of_its_row) {
   static const struct {
     const char *name;
     int exit, http;
@@ -76,9 +70,8 @@ START_TEST (every_code_has_the_statuses_of_its_row) {
     ck_assert_int_eq (error_http_status (code), rows[code].http);
   }
 }
-END_TEST
 
-START_TEST (exit_statuses_are_those_that_scripts_rely_on) {
+CLAIM (exit_statuses_are_those_that_scripts_rely_on) {
   ck_assert_int_eq (error_exit_status (ERR_none), 0);
   ck_assert_int_eq (error_exit_status (ERR_infeasible), 1);
   ck_assert_int_eq (error_exit_status (ERR_usage), 2);
@@ -89,19 +82,7 @@ START_TEST (exit_statuses_are_those_that_scripts_rely_on) {
   ck_assert_int_eq (error_exit_status (ERR_internal), 70);
   ck_assert_int_eq (error_exit_status (ERR_interrupted), 130);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    the_first_report_wins,
-    path_line_and_place_lead_the_text,
-    nothing_happened_names_no_file,
-    a_message_is_one_line_whatever_the_input_holds,
-    a_long_message_is_cut_not_overrun,
-    no_error_struct_is_allowed,
-    every_code_has_the_statuses_of_its_row,
-    exit_statuses_are_those_that_scripts_rely_on,
-    NULL,
-  };
-  return suite_run ("error", tests, 20);
+  return suite_run ("error", 20);
 }

@@ -68,7 +68,7 @@ static const int64_t sizes[] = {
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* 131072 and its multiples fill the decoders' chunks to the last byte. */
-START_TEST (what_is_written_is_read_back_in_every_coding) {
+CLAIM (what_is_written_is_read_back_in_every_coding) {
   static const char *const names[] = { "x", "x.gz", "x.zst" };
   folder f = folder_new ();
   for (int i = 0; i < SIZES; i++)
@@ -88,9 +88,8 @@ START_TEST (what_is_written_is_read_back_in_every_coding) {
   ck_assert_int_eq (entries (&f), 3);
   folder_free (&f);
 }
-END_TEST
 
-START_TEST (several_compressed_files_in_a_row_are_one) {
+CLAIM (several_compressed_files_in_a_row_are_one) {
   for (int i = 0; i < SIZES; i++)
     for (int zstd = 0; zstd <= 1; zstd++) {
       error err = { 0 };
@@ -109,9 +108,8 @@ START_TEST (several_compressed_files_in_a_row_are_one) {
       bytes_free (&got);
     }
 }
-END_TEST
 
-START_TEST (what_is_packed_twice_is_named) {
+CLAIM (what_is_packed_twice_is_named) {
   for (int ways = 0; ways < 4; ways++) {
     error err = { 0 };
     bytes text = sample (100), once = { 0 }, twice = { 0 }, got = { 0 };
@@ -127,9 +125,8 @@ START_TEST (what_is_packed_twice_is_named) {
     bytes_free (&twice);
   }
 }
-END_TEST
 
-START_TEST (every_truncation_is_noticed) {
+CLAIM (every_truncation_is_noticed) {
   for (int zstd = 0; zstd <= 1; zstd++) {
     error err = { 0 };
     bytes text = sample (2000), coded = { 0 };
@@ -147,9 +144,8 @@ START_TEST (every_truncation_is_noticed) {
     bytes_free (&coded);
   }
 }
-END_TEST
 
-START_TEST (rubbish_behind_compressed_data_is_refused) {
+CLAIM (rubbish_behind_compressed_data_is_refused) {
   for (int zstd = 0; zstd <= 1; zstd++) {
     error err = { 0 };
     bytes text = sample (2000), coded = { 0 }, got = { 0 };
@@ -162,9 +158,8 @@ START_TEST (rubbish_behind_compressed_data_is_refused) {
     bytes_free (&coded);
   }
 }
-END_TEST
 
-START_TEST (a_bomb_is_refused_before_it_fills_memory) {
+CLAIM (a_bomb_is_refused_before_it_fills_memory) {
   for (int zstd = 0; zstd <= 1; zstd++) {
     error err = { 0 };
     bytes zeros = { 0 }, coded = { 0 }, got = { 0 };
@@ -180,9 +175,8 @@ START_TEST (a_bomb_is_refused_before_it_fills_memory) {
     bytes_free (&coded);
   }
 }
-END_TEST
 
-START_TEST (the_limit_is_the_largest_size_that_is_read) {
+CLAIM (the_limit_is_the_largest_size_that_is_read) {
   folder f = folder_new ();
   char path[128];
   error err = { 0 };
@@ -197,9 +191,8 @@ START_TEST (the_limit_is_the_largest_size_that_is_read) {
   bytes_free (&text);
   folder_free (&f);
 }
-END_TEST
 
-START_TEST (a_file_that_is_not_there_is_named) {
+CLAIM (a_file_that_is_not_there_is_named) {
   error err = { 0 };
   bytes got = { 0 };
   ck_assert (!file_read ("/nowhere/at.all", 0, &got, &err));
@@ -209,9 +202,8 @@ START_TEST (a_file_that_is_not_there_is_named) {
   ck_assert (!file_read ("/tmp", 0, &got, &err));
   ck_assert_int_eq (err.code, ERR_file);
 }
-END_TEST
 
-START_TEST (a_failed_write_leaves_the_old_file_and_nothing_beside_it) {
+CLAIM (a_failed_write_leaves_the_old_file_and_nothing_beside_it) {
   folder f = folder_new ();
   char path[128], other[128];
   error err = { 0 };
@@ -231,9 +223,8 @@ START_TEST (a_failed_write_leaves_the_old_file_and_nothing_beside_it) {
   bytes_free (&got);
   folder_free (&f);
 }
-END_TEST
 
-START_TEST (a_reader_keeps_the_old_file_while_it_is_replaced) {
+CLAIM (a_reader_keeps_the_old_file_while_it_is_replaced) {
   folder f = folder_new ();
   char path[128], text[8] = "";
   error err = { 0 };
@@ -246,9 +237,8 @@ START_TEST (a_reader_keeps_the_old_file_while_it_is_replaced) {
   close (fd);
   folder_free (&f);
 }
-END_TEST
 
-START_TEST (a_new_file_has_the_mode_that_the_mask_leaves) {
+CLAIM (a_new_file_has_the_mode_that_the_mask_leaves) {
   folder f = folder_new ();
   char path[128];
   error err = { 0 };
@@ -260,9 +250,8 @@ START_TEST (a_new_file_has_the_mode_that_the_mask_leaves) {
   ck_assert_int_eq (st.st_mode & 0777, 0640);
   folder_free (&f);
 }
-END_TEST
 
-START_TEST (a_link_stays_a_link_and_its_target_is_replaced) {
+CLAIM (a_link_stays_a_link_and_its_target_is_replaced) {
   folder f = folder_new ();
   char path[128], link[128];
   error err = { 0 };
@@ -280,9 +269,8 @@ START_TEST (a_link_stays_a_link_and_its_target_is_replaced) {
   bytes_free (&got);
   folder_free (&f);
 }
-END_TEST
 
-START_TEST (a_pipe_is_written_to_and_not_replaced) {
+CLAIM (a_pipe_is_written_to_and_not_replaced) {
   folder f = folder_new ();
   char path[128], text[8] = "";
   error err = { 0 };
@@ -298,10 +286,9 @@ START_TEST (a_pipe_is_written_to_and_not_replaced) {
   close (fd);
   folder_free (&f);
 }
-END_TEST
 
 /* Files that other programs wrote, and ours read by their libraries. */
-START_TEST (other_writers_and_readers_agree) {
+CLAIM (other_writers_and_readers_agree) {
   folder f = folder_new ();
   char path[128], back[5001] = "";
   error err = { 0 };
@@ -325,25 +312,7 @@ START_TEST (other_writers_and_readers_agree) {
   bytes_free (&text);
   folder_free (&f);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    what_is_written_is_read_back_in_every_coding,
-    several_compressed_files_in_a_row_are_one,
-    what_is_packed_twice_is_named,
-    every_truncation_is_noticed,
-    rubbish_behind_compressed_data_is_refused,
-    a_bomb_is_refused_before_it_fills_memory,
-    the_limit_is_the_largest_size_that_is_read,
-    a_file_that_is_not_there_is_named,
-    a_failed_write_leaves_the_old_file_and_nothing_beside_it,
-    a_reader_keeps_the_old_file_while_it_is_replaced,
-    a_new_file_has_the_mode_that_the_mask_leaves,
-    a_link_stays_a_link_and_its_target_is_replaced,
-    a_pipe_is_written_to_and_not_replaced,
-    other_writers_and_readers_agree,
-    NULL,
-  };
-  return suite_run ("file", tests, 30);
+  return suite_run ("file", 30);
 }

@@ -144,12 +144,11 @@ static void refuses_all (file_kind kind, const refusal *rows, size_t count) {
   }
 }
 
-START_TEST (what_is_wrong_is_said_with_its_place) {
+CLAIM (what_is_wrong_is_said_with_its_place) {
   refuses_all (A_TRACE, trace_refusals, sizeof trace_refusals / sizeof *trace_refusals);
   refuses_all (A_DEVICE, device_refusals, sizeof device_refusals / sizeof *device_refusals);
   refuses_all (A_PLAN, plan_refusals, sizeof plan_refusals / sizeof *plan_refusals);
 }
-END_TEST
 
 static void make_case (uint64_t seed, arena *a, random_case *c) {
   error err = { 0 };
@@ -177,7 +176,7 @@ static void free_texts (bytes text[TEXTS]) {
     bytes_free (&text[i]);
 }
 
-START_TEST (every_form_of_a_trace_has_one_digest) {
+CLAIM (every_form_of_a_trace_has_one_digest) {
   char path[64];
   snprintf (path, sizeof path, "test_files.%d.", (int)getpid ());
   static const char *const endings[] = { "json", "gz", "zst" };
@@ -202,9 +201,8 @@ START_TEST (every_form_of_a_trace_has_one_digest) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (a_plan_comes_back_as_it_was) {
+CLAIM (a_plan_comes_back_as_it_was) {
   for (uint64_t seed = 1; seed <= 200; seed++) {
     arena *a = arena_new (0);
     random_case c;
@@ -223,10 +221,8 @@ START_TEST (a_plan_comes_back_as_it_was) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (a_truncated_file_is_refused_at_every_byte) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_truncated_file_is_refused_at_every_byte) {
   random_case c;
   bytes text[TEXTS];
   make_case (7, a, &c);
@@ -240,23 +236,17 @@ START_TEST (a_truncated_file_is_refused_at_every_byte) {
       arena_back (a, mark);
     }
   free_texts (text);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_deep_file_is_refused) {
+CLAIM_IN_ARENA (a_deep_file_is_refused) {
   size_t depth = 100000;
   char *text = malloc (depth + 1);
-  arena *a = arena_new (0);
-  error err = { 0 };
   ck_assert_ptr_nonnull (text);
   memset (text, '[', depth);
   ck_assert (!parse (A_TRACE, text, depth, a, &err));
   ck_assert (strstr (err.text, "depth"));
   free (text);
-  arena_free (a);
 }
-END_TEST
 
 static int64_t mallocs_left = -1;
 
@@ -268,7 +258,7 @@ static void *failing_malloc (size_t size) {
   return malloc (size);
 }
 
-START_TEST (every_failed_allocation_is_told_and_leaks_nothing) {
+CLAIM (every_failed_allocation_is_told_and_leaks_nothing) {
   arena *made = arena_new (0);
   random_case c;
   bytes text[TEXTS];
@@ -295,7 +285,6 @@ START_TEST (every_failed_allocation_is_told_and_leaks_nothing) {
   free_texts (text);
   arena_free (made);
 }
-END_TEST
 
 static void count_warning (void *context, log_level level, const char *text) {
   ck_assert_int_eq (level, LOG_WARNING);
@@ -303,30 +292,18 @@ static void count_warning (void *context, log_level level, const char *text) {
   ++*(int *)context;
 }
 
-START_TEST (an_unknown_key_is_a_warning_or_an_error) {
+CLAIM_IN_ARENA (an_unknown_key_is_a_warning_or_an_error) {
   static const char text[] = HEAD TENSORS "\"ops\":[{\"colour\":3}]" TAIL;
   int warnings = 0;
   logger log = { count_warning, &warnings };
   read_options o = { .log = &log };
-  arena *a = arena_new (0);
-  error err = { 0 };
   ck_assert (trace_parse (text, (int64_t)strlen (text), &o, a, &err));
   ck_assert_int_eq (warnings, 1);
   o.strict = true;
   ck_assert (!trace_parse (text, (int64_t)strlen (text), &o, a, &err));
   ck_says (&err, "/ops/0/colour: unknown key");
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { what_is_wrong_is_said_with_its_place,
-                                 every_form_of_a_trace_has_one_digest,
-                                 a_plan_comes_back_as_it_was,
-                                 a_truncated_file_is_refused_at_every_byte,
-                                 a_deep_file_is_refused,
-                                 every_failed_allocation_is_told_and_leaks_nothing,
-                                 an_unknown_key_is_a_warning_or_an_error,
-                                 NULL };
-  return suite_run ("files", tests, 60);
+  return suite_run ("files", 60);
 }

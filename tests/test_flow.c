@@ -51,7 +51,7 @@ static bool contradicts (trial *t, arena *a, double *stall_ns) {
   return *stall_ns < 0 || *stall_ns > t->real_ns + 1e-6 * (double)(1 + t->p.seen.step_ns);
 }
 
-START_TEST (fixed_to_a_plan_the_program_never_says_more_than_the_simulator) {
+CLAIM (fixed_to_a_plan_the_program_never_says_more_than_the_simulator) {
   int tried = 0, binding = 0, equal = 0, clean = 0, wraps = 0, shared = 0, runs = 0, host = 0;
   int differ = 0, idle = 0, classes = 0;
   for (int seed = 0; seed < suite_cases (1000); seed++) {
@@ -87,7 +87,6 @@ START_TEST (fixed_to_a_plan_the_program_never_says_more_than_the_simulator) {
   ck_assert_msg (equal * 25 >= binding && equal > 0, "%d of %d reach the simulator", equal,
                  binding);
 }
-END_TEST
 
 /* ---- rows made wrong ---- */
 
@@ -189,7 +188,7 @@ typedef struct fault {
   int seen;
 } fault;
 
-START_TEST (a_row_made_wrong_is_noticed) {
+CLAIM (a_row_made_wrong_is_noticed) {
   fault faults[] = { { "out engine slower", slow_out, 0 },
                      { "in engine slower", slow_in, 0 },
                      { "idle time forgotten", no_idle, 0 },
@@ -220,7 +219,6 @@ START_TEST (a_row_made_wrong_is_noticed) {
   for (int i = 0; i < n; i++)
     ck_assert_msg (faults[i].seen > 0, "%s: not noticed", faults[i].name);
 }
-END_TEST
 
 /* ---- LP text ---- */
 
@@ -249,7 +247,7 @@ static double glpsol (const char *lp, const char *out) {
   return value;
 }
 
-START_TEST (the_text_means_the_same_to_glpsol) {
+CLAIM (the_text_means_the_same_to_glpsol) {
   char lp[64], out[64];
   int compared = 0;
   snprintf (lp, sizeof lp, "flow-%d.lp", (int)getpid ());
@@ -296,11 +294,8 @@ START_TEST (the_text_means_the_same_to_glpsol) {
   if (access ("/usr/bin/glpsol", X_OK) == 0)
     ck_assert_int_gt (compared, 0);
 }
-END_TEST
 
-START_TEST (a_need_that_nothing_meets_names_its_op) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_need_that_nothing_meets_names_its_op) {
   trace_builder *b = build_new (a, "small", 1, &err);
   units u;
   gaps g;
@@ -325,13 +320,8 @@ START_TEST (a_need_that_nothing_meets_names_its_op) {
   ck_assert (!flow_build (&g, &s, &o, a, &f, &err));
   ck_assert_int_eq (err.code, ERR_infeasible);
   ck_assert_ptr_nonnull (strstr (err.text, "op 1 (large) alone needs 8.00 KiB"));
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { fixed_to_a_plan_the_program_never_says_more_than_the_simulator,
-                                 a_row_made_wrong_is_noticed, the_text_means_the_same_to_glpsol,
-                                 a_need_that_nothing_meets_names_its_op, NULL };
-  return suite_run ("flow", tests, 60);
+  return suite_run ("flow", 60);
 }

@@ -57,7 +57,7 @@ static bool drop_contradicts (drop_trial *t, arena *a, double *stall_ns) {
   return *stall_ns < 0 || *stall_ns > t->real_ns + 1e-6 * (double)(1 + t->p.seen.step_ns);
 }
 
-START_TEST (with_drops_the_program_never_says_more_than_the_simulator) {
+CLAIM (with_drops_the_program_never_says_more_than_the_simulator) {
   int tried = 0, dropped = 0, moved = 0, runs = 0, shared = 0, late = 0, served = 0, equal = 0;
   int early = 0, behind = 0;
   for (int seed = 0; seed < suite_cases (3000); seed++) {
@@ -94,11 +94,10 @@ START_TEST (with_drops_the_program_never_says_more_than_the_simulator) {
                  "of %d: %d drop, %d move too, %d in runs; %d shared, %d late, %d served, %d equal",
                  tried, dropped, moved, runs, shared, late, served, equal);
 }
-END_TEST
 
 /* Charged with dead inputs too, the program holds for plans that keep nothing beyond its last use;
    for others it does not. */
-START_TEST (dead_inputs_are_charged_to_plans_that_keep_none) {
+CLAIM (dead_inputs_are_charged_to_plans_that_keep_none) {
   int held = 0, beyond = 0, contradicted = 0;
   for (int seed = 0; seed < suite_cases (4000); seed++) {
     arena *a = arena_new (0);
@@ -129,7 +128,6 @@ START_TEST (dead_inputs_are_charged_to_plans_that_keep_none) {
   ck_assert_msg (held > 100 && beyond > 10 && contradicted > 0, "%d hold; %d keep, %d contradicted",
                  held, beyond, contradicted);
 }
-END_TEST
 
 /* Entries that a fault has put into one row twice are one. */
 static void tidy (flow *f) {
@@ -243,7 +241,7 @@ static void needed_before (flow *f) {
   }
 }
 
-START_TEST (a_row_of_drops_made_wrong_is_noticed) {
+CLAIM (a_row_of_drops_made_wrong_is_noticed) {
   static const struct {
     const char *name;
     void (*make) (flow *f);
@@ -273,7 +271,6 @@ START_TEST (a_row_of_drops_made_wrong_is_noticed) {
   for (int i = 0; i < FAULTS; i++)
     ck_assert_msg (seen[i] > 0, "%s: not noticed", faults[i].name);
 }
-END_TEST
 
 /* A copy of what was made again serves nobody. */
 static void made_for_nothing (drop_trial *t) {
@@ -293,7 +290,7 @@ static void made_for_nothing (drop_trial *t) {
   }
 }
 
-START_TEST (what_is_made_again_may_be_carried_in_the_same_gap) {
+CLAIM (what_is_made_again_may_be_carried_in_the_same_gap) {
   int seen = 0;
   for (int seed = 0; seed < suite_cases (4000) && seen < 2; seed++) {
     arena *a = arena_new (0);
@@ -308,7 +305,6 @@ START_TEST (what_is_made_again_may_be_carried_in_the_same_gap) {
   }
   ck_assert_int_gt (seen, 0);
 }
-END_TEST
 
 /* Steps made by hand, each with a plan that reaches the program's value to the nanosecond. In all
    of them, one op must not see what came before it. */
@@ -433,7 +429,7 @@ static double program_ns (const by_hand *h, void (*fault) (flow *f), arena *a) {
   return ns;
 }
 
-START_TEST (one_run_serves_all_outputs_whenever_it_suits) {
+CLAIM (one_run_serves_all_outputs_whenever_it_suits) {
   static const struct {
     void (*make) (arena *a, by_hand *h);
     void (*fault) (flow *f);
@@ -464,14 +460,7 @@ START_TEST (one_run_serves_all_outputs_whenever_it_suits) {
     arena_free (a);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { with_drops_the_program_never_says_more_than_the_simulator,
-                                 dead_inputs_are_charged_to_plans_that_keep_none,
-                                 a_row_of_drops_made_wrong_is_noticed,
-                                 what_is_made_again_may_be_carried_in_the_same_gap,
-                                 one_run_serves_all_outputs_whenever_it_suits,
-                                 NULL };
-  return suite_run ("flow with drops", tests, 60);
+  return suite_run ("flow with drops", 60);
 }

@@ -34,7 +34,7 @@ static int64_t unswapped_ns (const trace *t, arena *a) {
   return cost.step_ns;
 }
 
-START_TEST (unswapped_time_is_the_published_ideal_within_a_cycle_a_kernel) {
+CLAIM_EACH (unswapped_time_is_the_published_ideal_within_a_cycle_a_kernel, 0, G10_INSTANCES) {
   const g10_published *g = &g10_instances[_i];
   error err = { 0 };
   arena *a = arena_new (0);
@@ -48,11 +48,10 @@ START_TEST (unswapped_time_is_the_published_ideal_within_a_cycle_a_kernel) {
   ck_assert_int_le (g->ideal - cycles, t->n_ops);
   arena_free (a);
 }
-END_TEST
 
 /* ResNet's ideal is reached by its own baselines: nothing may be lost.  BERT's is not, and G10 with
    an SSD beside the host is 0.35 % above it. */
-START_TEST (host_only_plans_are_no_slower_than_what_was_published_with_an_ssd) {
+CLAIM_EACH (host_only_plans_are_no_slower_than_what_was_published_with_an_ssd, 0, G10_INSTANCES) {
   const g10_published *g = &g10_instances[_i];
   error err = { 0 };
   arena *a = arena_new (0);
@@ -77,13 +76,7 @@ START_TEST (host_only_plans_are_no_slower_than_what_was_published_with_an_ssd) {
   ck_assert_int_le (s.plan->predicted.peak_bytes, dev.memory_bytes);
   arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { unswapped_time_is_the_published_ideal_within_a_cycle_a_kernel, 0, G10_INSTANCES },
-    { host_only_plans_are_no_slower_than_what_was_published_with_an_ssd, 0, G10_INSTANCES },
-    { NULL, 0, 0 },
-  };
-  return suite_run_real ("g10", rows, 60);
+  return suite_run_real ("g10", 60);
 }

@@ -25,7 +25,7 @@ static trace *network (const char *name, int64_t batch, int64_t seq, arena *a) {
   return t;
 }
 
-START_TEST (groups_hold_small_tensors_once_and_fit_a_granule) {
+CLAIM (groups_hold_small_tensors_once_and_fit_a_granule) {
   static const char *const names[] = { "charrnn", "seq2seq", "resnet50" };
   for (int i = 0; i < 3; i++) {
     arena *a = arena_new (0);
@@ -50,13 +50,10 @@ START_TEST (groups_hold_small_tensors_once_and_fit_a_granule) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* An unrolled network of many small tensors: its peak in granules comes within twice the bytes that
    are alive, where the pool alone takes several times as much. */
-START_TEST (an_unrolled_network_needs_much_less_in_groups) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (an_unrolled_network_needs_much_less_in_groups) {
   trace *t = network ("charrnn", 64, 128, a);
   index_list *groups;
   int32_t count;
@@ -69,15 +66,11 @@ START_TEST (an_unrolled_network_needs_much_less_in_groups) {
              summary_of (t, a, &s, &err));
   ck_assert_int_lt (with_bytes, without_bytes * 3 / 4);
   ck_assert_int_lt (with_bytes, 2 * s.peak_bytes);
-  arena_free (a);
 }
-END_TEST
 
 /* Near the turn to the way back tensors live too shortly for large groups; alone, each of them
    would take a granule. */
-START_TEST (what_large_groups_leave_finds_company) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (what_large_groups_leave_finds_company) {
   trace *t = network ("charrnn", 64, 128, a);
   group_rule large = { .least_bytes = GRANULE / 32,
                        .most_bytes = 16 * GRANULE,
@@ -92,14 +85,10 @@ START_TEST (what_large_groups_leave_finds_company) {
   ck_assert (schedule_pool (t, groups, count, GRANULE, a, &pool, &with_bytes, &err) &&
              summary_of (t, a, &s, &err));
   ck_assert_int_lt (with_bytes, s.peak_bytes * 8 / 5);
-  arena_free (a);
 }
-END_TEST
 
 /* Every group's longest rest is spent on the host. */
-START_TEST (a_plan_that_moves_groups_is_legal) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (a_plan_that_moves_groups_is_legal) {
   trace *t = network ("charrnn", 16, 20, a);
   device d = { .name = "test",
                .memory_bytes = (int64_t)1 << 40,
@@ -143,14 +132,8 @@ START_TEST (a_plan_that_moves_groups_is_legal) {
                                            .options = &o },
                       a, NULL, &err);
   ck_assert_msg (p && check_plan (t, p, a, NULL, &err), "%s %s", err.where, err.text);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { groups_hold_small_tensors_once_and_fit_a_granule,
-                                 an_unrolled_network_needs_much_less_in_groups,
-                                 what_large_groups_leave_finds_company,
-                                 a_plan_that_moves_groups_is_legal, NULL };
-  return suite_run ("group", tests, 60);
+  return suite_run ("group", 60);
 }

@@ -56,8 +56,7 @@ static bool at_last (void *context) {
 
 static const ilp_method methods[] = { ILP_INTERIOR, ILP_SIMPLEX, ILP_INTEGER };
 
-START_TEST (all_methods_find_one_value) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (all_methods_find_one_value) {
   double values[3];
   transport t = transport_of (12, true, 3, a);
   for (int i = 0; i < 3; i++) {
@@ -71,13 +70,11 @@ START_TEST (all_methods_find_one_value) {
   for (int i = 1; i < 3; i++)
     ck_assert_msg (fabs (values[i] - values[0]) < 1e-4 * values[0], "%.9g and %.9g", values[i],
                    values[0]);
-  arena_free (a);
 }
-END_TEST
 
 /* Stopped at the first question, the second, ... until there are no more: each time there is an
    answer that says so, and the next program is solved as if nothing had been. */
-START_TEST (stopped_anywhere_it_says_so_and_works_again) {
+CLAIM (stopped_anywhere_it_says_so_and_works_again) {
   for (int m = 0; m < 2; m++) {
     int stopped = 0;
     double value = 0;
@@ -111,7 +108,6 @@ START_TEST (stopped_anywhere_it_says_so_and_works_again) {
     ck_assert_int_lt (stopped, 60);
   }
 }
-END_TEST
 
 static void say_nothing (void *context, log_level level, const char *text) {
   (void)level;
@@ -119,7 +115,7 @@ static void say_nothing (void *context, log_level level, const char *text) {
 }
 
 /* Somebody who listens, or not, changes nothing of what it says that it took. */
-START_TEST (what_a_program_takes_is_counted_and_the_same_each_time) {
+CLAIM (what_a_program_takes_is_counted_and_the_same_each_time) {
   for (int m = 0; m < 2; m++) {
     int64_t last = 0;
     for (int n = 10; n <= 40; n += 10) {
@@ -141,12 +137,10 @@ START_TEST (what_a_program_takes_is_counted_and_the_same_each_time) {
     }
   }
 }
-END_TEST
 
 /* Whole numbers that make branching hard: sums of odd weights that are to hit a number. */
-START_TEST (an_integer_answer_survives_a_stop) {
+CLAIM_IN_ARENA (an_integer_answer_survives_a_stop) {
   enum { N = 40 };
-  arena *a = arena_new (0);
   double row_low[1] = { 0 }, row_high[1], low[N] = { 0 }, high[N], cost[N], coef[N];
   int64_t start[N + 1];
   int32_t row[N] = { 0 };
@@ -175,7 +169,6 @@ START_TEST (an_integer_answer_survives_a_stop) {
                     .entry_coef = coef,
                     .whole = whole };
   int left = 400;
-  error err = { 0 };
   ilp_result x;
   ilp_options o = { .method = ILP_INTEGER, .stop = at_last, .stop_context = &left };
   ck_assert_msg (ilp_solve (&p, &o, a, &x, &err), "%s", err.text);
@@ -189,15 +182,11 @@ START_TEST (an_integer_answer_survives_a_stop) {
   ck_assert (carried <= row_high[0]);
   ck_assert (fabs (value - x.value) < 1e-6 * fabs (value));
   ck_assert (x.bound <= x.value);
-  arena_free (a);
 }
-END_TEST
 
 /* A program comes back as it was answered, without the solver; another one in one figure does not,
    nor one that was stopped, nor one after so many others that it is forgotten. */
-START_TEST (what_was_solved_is_not_solved_again) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (what_was_solved_is_not_solved_again) {
   int lines = 0, left = 1;
   logger log = { .say = say_nothing, .context = &lines };
   ilp_options o = { .method = ILP_INTERIOR, .log = &log };
@@ -230,16 +219,8 @@ START_TEST (what_was_solved_is_not_solved_again) {
   ck_assert_int_gt (lines, 0);
   ck_assert (again.value == first.value);
   solved_free (s);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { all_methods_find_one_value,
-                                 stopped_anywhere_it_says_so_and_works_again,
-                                 what_a_program_takes_is_counted_and_the_same_each_time,
-                                 an_integer_answer_survives_a_stop,
-                                 what_was_solved_is_not_solved_again,
-                                 NULL };
-  return suite_run ("ilp", tests, 60);
+  return suite_run ("ilp", 60);
 }

@@ -9,7 +9,7 @@
 #include "trace/import/import.h"
 #include "tests/import_texts.h"
 
-START_TEST (a_text_cut_anywhere_is_refused_or_read_but_never_crashes) {
+CLAIM_EACH (a_text_cut_anywhere_is_refused_or_read_but_never_crashes, 0, 3) {
   static const char *const texts[] = { EVENTS (TINY TINY_MEMORY LAST), ET (TINY_ET), PLAIN };
   const char *text = texts[_i];
   size_t size = strlen (text);
@@ -31,7 +31,6 @@ START_TEST (a_text_cut_anywhere_is_refused_or_read_but_never_crashes) {
     free (cut);
   }
 }
-END_TEST
 
 static bytes zip (const void *data, int64_t size) {
   z_stream z = { 0 };
@@ -49,7 +48,7 @@ static bytes zip (const void *data, int64_t size) {
   return out;
 }
 
-START_TEST (compressed_files_are_undone_bounded_and_told_when_cut) {
+CLAIM (compressed_files_are_undone_bounded_and_told_when_cut) {
   import_report r;
   trace *t;
   error err = { 0 };
@@ -72,9 +71,8 @@ START_TEST (compressed_files_are_undone_bounded_and_told_when_cut) {
   bytes_free (&bomb);
   bytes_free (&whole);
 }
-END_TEST
 
-START_TEST (the_report_reads_as_text_and_as_json) {
+CLAIM (the_report_reads_as_text_and_as_json) {
   import_report r;
   error err = { 0 };
   bytes text = { 0 }, json = { 0 };
@@ -98,10 +96,9 @@ START_TEST (the_report_reads_as_text_and_as_json) {
   bytes_free (&text);
   bytes_free (&json);
 }
-END_TEST
 
 /* Sizes are of 65 and of 96 MiB, and what an allocator that is set so makes of them. */
-START_TEST (blocks_that_are_larger_than_asked_hold_their_tensors) {
+CLAIM (blocks_that_are_larger_than_asked_hold_their_tensors) {
   const int64_t mib = (int64_t)1 << 20, inputs[] = { 512, 3 * mib / 2, 65 * mib, 96 * mib };
   int64_t blocks[][3] = { { 65 * mib, 3 * mib / 2, 97 * mib - 512 },
                           { 80 * mib, 96 * mib, 3 * mib / 2 },
@@ -119,15 +116,7 @@ START_TEST (blocks_that_are_larger_than_asked_hold_their_tensors) {
   ck_assert_int_eq (kineto_least_slack (found[2], 2 * mib), mib + 1);
   ck_assert_int_eq (kineto_least_slack (found[2], mib), mib);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { a_text_cut_anywhere_is_refused_or_read_but_never_crashes, 0, 3 },
-    { compressed_files_are_undone_bounded_and_told_when_cut, 0, 0 },
-    { the_report_reads_as_text_and_as_json, 0, 0 },
-    { blocks_that_are_larger_than_asked_hold_their_tensors, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("import", rows, NULL, NULL, 20);
+  return suite_run ("import", 20);
 }

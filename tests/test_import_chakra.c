@@ -115,7 +115,7 @@ static void put_file (written *o) {
 
 /* ---- claims ---- */
 
-START_TEST (chakra_streams_are_told_by_their_attribute_or_not_at_all) {
+CLAIM (chakra_streams_are_told_by_their_attribute_or_not_at_all) {
   static const char *const streams[][3] = { { "7", "7", "20" }, { NULL, NULL, NULL } };
   for (int i = 0; i < 2; i++) {
     written o;
@@ -138,9 +138,8 @@ START_TEST (chakra_streams_are_told_by_their_attribute_or_not_at_all) {
     ck_assert_str_eq (t->source.doubt, "gaps are unknown");
   }
 }
-END_TEST
 
-START_TEST (chakra_nodes_become_ops_by_their_owner) {
+CLAIM (chakra_nodes_become_ops_by_their_owner) {
   written o;
   import_report r;
   error err;
@@ -162,9 +161,8 @@ START_TEST (chakra_nodes_become_ops_by_their_owner) {
   ck_assert_str_eq (r.warnings[0].what, "control dependencies on nodes that are not in the file");
   ck_assert_int_eq (r.warnings[0].count, 7);
 }
-END_TEST
 
-START_TEST (chakra_files_with_tensors_of_two_gpus_are_not_planned) {
+CLAIM (chakra_files_with_tensors_of_two_gpus_are_not_planned) {
   written o;
   import_report r;
   error err;
@@ -178,9 +176,8 @@ START_TEST (chakra_files_with_tensors_of_two_gpus_are_not_planned) {
                                      "has a memory of its own");
   ck_assert_ptr_nonnull (r.advice);
 }
-END_TEST
 
-START_TEST (chakra_files_cut_anywhere_name_the_byte) {
+CLAIM (chakra_files_cut_anywhere_name_the_byte) {
   written o;
   import_report r;
   error err;
@@ -204,9 +201,8 @@ START_TEST (chakra_files_cut_anywhere_name_the_byte) {
             (long long)at);
   ck_assert_str_eq (err.text, expected);
 }
-END_TEST
 
-START_TEST (chakra_files_with_a_node_twice_or_without_any_time_are_told) {
+CLAIM (chakra_files_with_a_node_twice_or_without_any_time_are_told) {
   for (int i = 0; i < 2; i++) {
     written o;
     import_report r;
@@ -226,9 +222,8 @@ START_TEST (chakra_files_with_a_node_twice_or_without_any_time_are_told) {
     }
   }
 }
-END_TEST
 
-START_TEST (chakra_without_tensor_values_says_how_to_link_it) {
+CLAIM (chakra_without_tensor_values_says_how_to_link_it) {
   written o;
   import_report r;
   error err;
@@ -240,9 +235,8 @@ START_TEST (chakra_without_tensor_values_says_how_to_link_it) {
                     "this .et has no tensor values; link it again with tensor values kept");
   ck_assert_int_eq (error_exit_status (err.code), 1);
 }
-END_TEST
 
-START_TEST (python_text_is_a_small_grammar_and_nothing_more) {
+CLAIM (python_text_is_a_small_grammar_and_nothing_more) {
   static const char *const bad[] = { "[1, 2", "['open", "[)", "]", "[[1)]", "[a]", "5" };
   import_report r;
   error err;
@@ -254,17 +248,7 @@ START_TEST (python_text_is_a_small_grammar_and_nothing_more) {
     ck_assert_msg (err.code == ERR_input && strstr (err.text, "byte "), "%s: %s", bad[i], err.text);
   }
 }
-END_TEST
 
 int main (void) {
-  return suite_run (
-      "import_chakra",
-      (const TTest *const[]){ chakra_nodes_become_ops_by_their_owner,
-                              chakra_streams_are_told_by_their_attribute_or_not_at_all,
-                              chakra_files_with_tensors_of_two_gpus_are_not_planned,
-                              chakra_files_cut_anywhere_name_the_byte,
-                              chakra_files_with_a_node_twice_or_without_any_time_are_told,
-                              chakra_without_tensor_values_says_how_to_link_it,
-                              python_text_is_a_small_grammar_and_nothing_more, NULL },
-      20);
+  return suite_run ("import_chakra", 20);
 }

@@ -10,7 +10,7 @@
 
 static const char *const kinds[] = { "json", "pickle", "chakra", "text" };
 
-START_TEST (the_corpus_is_imported_or_refused_without_harm) {
+CLAIM_EACH (the_corpus_is_imported_or_refused_without_harm, 0, 4) {
   char folder[3000], path[4000];
   const char *root = getenv ("srcdir");
   snprintf (folder, sizeof folder, "%s/tests/corpus/import_%s", root ? root : ".", kinds[_i]);
@@ -31,12 +31,7 @@ START_TEST (the_corpus_is_imported_or_refused_without_harm) {
   closedir (d);
   ck_assert_int_gt (n, 0);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { the_corpus_is_imported_or_refused_without_harm, 0, 4 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("import corpus", rows, NULL, NULL, 20);
+  return suite_run ("import corpus", 20);
 }

@@ -67,7 +67,7 @@ static void pickle_snapshot (written *o) {
   put (o, "eeu.", 4);
 }
 
-START_TEST (a_snapshot_knows_what_was_there_before_and_who_asked) {
+CLAIM (a_snapshot_knows_what_was_there_before_and_who_asked) {
   written o;
   import_report r;
   error err;
@@ -86,7 +86,6 @@ START_TEST (a_snapshot_knows_what_was_there_before_and_who_asked) {
   ck_assert_ptr_nonnull (strstr (r.checks[0], "active 1000 bytes as requested, 1024 padded, "
                                               "2097152 reserved"));
 }
-END_TEST
 
 /* Two cards: the first has more events, the second is fuller. */
 static void pickle_cards (written *o) {
@@ -105,7 +104,7 @@ static void pickle_cards (written *o) {
 }
 
 /* Python 3.13 has frames of no line, whose number is -1 read as unsigned: nine bytes of a LONG1. */
-START_TEST (a_line_number_beyond_64_bits_is_one_that_is_not_known) {
+CLAIM (a_line_number_beyond_64_bits_is_one_that_is_not_known) {
   static const char huge[] = "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00";
   written o;
   import_report r;
@@ -120,9 +119,8 @@ START_TEST (a_line_number_beyond_64_bits_is_one_that_is_not_known) {
   ck_assert_int_ge (tensor_named (t, "model.py"), 0);
   ck_assert_int_eq (r.peak_bytes, 2500);
 }
-END_TEST
 
-START_TEST (the_fullest_card_of_a_snapshot_is_taken_and_all_are_named) {
+CLAIM (the_fullest_card_of_a_snapshot_is_taken_and_all_are_named) {
   written o;
   import_report r;
   error err = { 0 };
@@ -144,11 +142,10 @@ START_TEST (the_fullest_card_of_a_snapshot_is_taken_and_all_are_named) {
   ck_assert_str_eq (err.text, "the snapshot has no events of GPU 5; it has GPU 0 (1.95 KiB), GPU 1 "
                               "(858 MiB)");
 }
-END_TEST
 
 /* Memory ran out for 5000 bytes; a block of 600 of 1024 bytes was there, of which an old file has
    the history. */
-START_TEST (a_refused_request_is_in_the_peak_and_old_files_say_what_was_asked_for) {
+CLAIM (a_refused_request_is_in_the_peak_and_old_files_say_what_was_asked_for) {
   written o = { .n = 0 };
   import_report r;
   error err;
@@ -185,9 +182,8 @@ START_TEST (a_refused_request_is_in_the_peak_and_old_files_say_what_was_asked_fo
   ck_assert_str_eq (r.warnings[0].example, "4.88 KiB by m.py:3");
   ck_assert_ptr_nonnull (strstr (t->source.doubt, "up to where memory ran out"));
 }
-END_TEST
 
-START_TEST (pickles_that_want_to_run_code_are_refused) {
+CLAIM (pickles_that_want_to_run_code_are_refused) {
   static const struct {
     const char *bytes;
     int size;
@@ -215,9 +211,8 @@ START_TEST (pickles_that_want_to_run_code_are_refused) {
     ck_assert_str_eq (err.text, expected);
   }
 }
-END_TEST
 
-START_TEST (pickles_that_lie_about_sizes_are_refused) {
+CLAIM (pickles_that_lie_about_sizes_are_refused) {
   static const struct {
     const char *bytes;
     int size;
@@ -242,9 +237,8 @@ START_TEST (pickles_that_lie_about_sizes_are_refused) {
     ck_assert_int_eq (err.code, ERR_input);
   }
 }
-END_TEST
 
-START_TEST (pickles_cut_anywhere_are_refused) {
+CLAIM (pickles_cut_anywhere_are_refused) {
   written o;
   import_report r;
   error err;
@@ -254,7 +248,6 @@ START_TEST (pickles_cut_anywhere_are_refused) {
     ck_assert_ptr_nonnull (strstr (err.text, "byte "));
   }
 }
-END_TEST
 
 /* The allocs of the snapshot, padded, as the profiler saw them in one step. */
 static const char kineto[] =
@@ -283,7 +276,7 @@ static const char kineto[] =
     "Id\":0,"
     "\"Addr\":4096,\"Bytes\":-1024}}]}";
 
-START_TEST (a_snapshot_gives_sizes_to_blocks_with_a_rest) {
+CLAIM (a_snapshot_gives_sizes_to_blocks_with_a_rest) {
   /* of the second alloc: asked for, the block, and if that may be */
   static const struct {
     int64_t bytes, block;
@@ -314,9 +307,8 @@ START_TEST (a_snapshot_gives_sizes_to_blocks_with_a_rest) {
     ck_assert_int_eq (t->tensors[x].bytes, rows[i].fits ? rows[i].bytes : rows[i].block);
   }
 }
-END_TEST
 
-START_TEST (a_snapshot_gives_lines_and_exact_sizes_to_kineto) {
+CLAIM (a_snapshot_gives_lines_and_exact_sizes_to_kineto) {
   for (int right = 0; right < 2; right++) {
     written o;
     char text[4096];
@@ -336,18 +328,7 @@ START_TEST (a_snapshot_gives_lines_and_exact_sizes_to_kineto) {
       ck_assert_str_eq (r.joined, "2 allocs with those of the snapshot by size");
   }
 }
-END_TEST
 
 int main (void) {
-  return suite_run ("import_pickle",
-                    (const TTest *const[]){
-                        the_fullest_card_of_a_snapshot_is_taken_and_all_are_named,
-                        a_snapshot_knows_what_was_there_before_and_who_asked,
-                        pickles_that_want_to_run_code_are_refused,
-                        pickles_that_lie_about_sizes_are_refused, pickles_cut_anywhere_are_refused,
-                        a_refused_request_is_in_the_peak_and_old_files_say_what_was_asked_for,
-                        a_snapshot_gives_sizes_to_blocks_with_a_rest,
-                        a_line_number_beyond_64_bits_is_one_that_is_not_known,
-                        a_snapshot_gives_lines_and_exact_sizes_to_kineto, NULL },
-                    20);
+  return suite_run ("import_pickle", 20);
 }

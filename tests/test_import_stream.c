@@ -19,7 +19,7 @@ static bool is_decimal (const char *text, int scale) {
   return slice_decimal ((slice){ text, (int64_t)strlen (text), false }, scale, &value);
 }
 
-START_TEST (microseconds_since_1970_keep_every_nanosecond) {
+CLAIM (microseconds_since_1970_keep_every_nanosecond) {
   /* as a double this is 256 ns off */
   ck_assert_int_eq (decimal ("1719746639123456.789", 3), 1719746639123456789);
   ck_assert_int_eq (decimal ("1719746639123456.7894", 3), 1719746639123456789);
@@ -33,9 +33,8 @@ START_TEST (microseconds_since_1970_keep_every_nanosecond) {
   ck_assert_int_eq (decimal ("4e-1", 0), 0);
   ck_assert_int_eq (decimal ("0e9999", 3), 0);
 }
-END_TEST
 
-START_TEST (decimals_that_do_not_fit_or_are_none_are_refused) {
+CLAIM (decimals_that_do_not_fit_or_are_none_are_refused) {
   static const char *const bad[] = { "",     "-",   ".",  "1.2.3", "9223372036854775808",
                                      "1e19", "abc", "1e", "1e+",   "nan",
                                      "1 2",  "--1" };
@@ -44,9 +43,8 @@ START_TEST (decimals_that_do_not_fit_or_are_none_are_refused) {
   ck_assert (!is_decimal ("9223372036854775.808", 3));
   ck_assert (is_decimal ("9223372036854775.807", 3));
 }
-END_TEST
 
-START_TEST (decimals_agree_with_long_double_where_that_is_exact) {
+CLAIM (decimals_agree_with_long_double_where_that_is_exact) {
   random_state r = random_seed (7);
   for (int i = 0; i < 20000; i++) {
     char text[64];
@@ -56,7 +54,6 @@ START_TEST (decimals_agree_with_long_double_where_that_is_exact) {
     ck_assert_int_eq (decimal (text, 3), expected);
   }
 }
-END_TEST
 
 static bool skips (const char *text, error *err) {
   memset (err, 0, sizeof *err);
@@ -64,7 +61,7 @@ static bool skips (const char *text, error *err) {
   return stream_skip (&s) && stream_end (&s);
 }
 
-START_TEST (documents_are_told_from_what_is_none) {
+CLAIM (documents_are_told_from_what_is_none) {
   static const char *const good[] = { "{}",
                                       "[]",
                                       " [1, -2.5e3, \"a\\\"b\", true, false, null, {\"k\": [[]]}] ",
@@ -84,9 +81,8 @@ START_TEST (documents_are_told_from_what_is_none) {
     ck_assert_int_eq (err.code, ERR_input);
   }
 }
-END_TEST
 
-START_TEST (mistakes_name_their_line_and_byte) {
+CLAIM (mistakes_name_their_line_and_byte) {
   error err;
   ck_assert (!skips ("{\n \"a\": 1,\n \"b\": ?\n}", &err));
   ck_assert_int_eq (err.line, 3);
@@ -96,9 +92,8 @@ START_TEST (mistakes_name_their_line_and_byte) {
                     "byte 5: the text ends in the middle: was the profiler killed, or the "
                     "copy cut?");
 }
-END_TEST
 
-START_TEST (a_text_cut_anywhere_is_a_mistake) {
+CLAIM (a_text_cut_anywhere_is_a_mistake) {
   const char *text = "{\"a\": [1, {\"b\": \"x\\\"y\"}, -2.5], \"c\": null}";
   char cut[100];
   error err;
@@ -108,9 +103,8 @@ START_TEST (a_text_cut_anywhere_is_a_mistake) {
   }
   ck_assert (skips (text, &err));
 }
-END_TEST
 
-START_TEST (depth_is_bounded) {
+CLAIM (depth_is_bounded) {
   char text[2 * STREAM_DEPTH + 3];
   error err;
   memset (text, '[', STREAM_DEPTH);
@@ -122,11 +116,8 @@ START_TEST (depth_is_bounded) {
   text[2 * STREAM_DEPTH + 2] = 0;
   ck_assert (!skips (text, &err));
 }
-END_TEST
 
-START_TEST (names_are_made_fit_for_a_trace) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (names_are_made_fit_for_a_trace) {
   static const char *const rows[][2] = { { "plain", "plain" },
                                          { "tab\tnew\nline", "tab?new?line" },
                                          { "caf\xc3\xa9", "caf\xc3\xa9" },
@@ -140,13 +131,9 @@ START_TEST (names_are_made_fit_for_a_trace) {
     slice s = { rows[i][0], (int64_t)strlen (rows[i][0]), true };
     ck_assert_str_eq (slice_name (s, a, &err), rows[i][1]);
   }
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (interned_texts_and_ids_come_back) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (interned_texts_and_ids_come_back) {
   intern names = intern_new (a);
   id_map ids = id_map_new (a);
   for (int round = 0; round < 2; round++)
@@ -161,18 +148,8 @@ START_TEST (interned_texts_and_ids_come_back) {
     }
   ck_assert_int_eq (intern_find (&names, (slice){ "other", 5, false }), -1);
   ck_assert_int_eq (id_map_find (&ids, 5), -1);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  return suite_run ("import_stream",
-                    (const TTest *const[]){
-                        microseconds_since_1970_keep_every_nanosecond,
-                        decimals_that_do_not_fit_or_are_none_are_refused,
-                        decimals_agree_with_long_double_where_that_is_exact,
-                        documents_are_told_from_what_is_none, mistakes_name_their_line_and_byte,
-                        a_text_cut_anywhere_is_a_mistake, depth_is_bounded,
-                        names_are_made_fit_for_a_trace, interned_texts_and_ids_come_back, NULL },
-                    10);
+  return suite_run ("import_stream", 10);
 }

@@ -57,7 +57,7 @@ static const struct {
 
 enum { GRAPHS = sizeof graphs / sizeof graphs[0] };
 
-START_TEST (rows_are_ordered_so_that_few_entries_come) {
+CLAIM (rows_are_ordered_so_that_few_entries_come) {
   for (int q = 0; q < GRAPHS; q++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -76,7 +76,6 @@ START_TEST (rows_are_ordered_so_that_few_entries_come) {
     arena_free (a);
   }
 }
-END_TEST
 
 static void set_numbers (const factor *f, const meetings *g, int times, double *numbers) {
   for (int32_t i = 0; i < g->n; i++) {
@@ -86,7 +85,7 @@ static void set_numbers (const factor *f, const meetings *g, int times, double *
   }
 }
 
-START_TEST (a_factor_solves_and_is_computed_again) {
+CLAIM (a_factor_solves_and_is_computed_again) {
   for (int q = 0; q < 2 * GRAPHS; q++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -111,7 +110,6 @@ START_TEST (a_factor_solves_and_is_computed_again) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* ---- programs ---- */
 
@@ -200,7 +198,7 @@ static double proved (const program *g, const double *y) {
   return sum;
 }
 
-START_TEST (it_finds_what_the_simplex_finds) {
+CLAIM (it_finds_what_the_simplex_finds) {
   for (uint64_t seed = 1; seed <= 300; seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -220,7 +218,6 @@ START_TEST (it_finds_what_the_simplex_finds) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* x0 <= x1 <= ... , each between 0 and 9 by its own bounds; the first wants to be large, the others
  * small. */
@@ -242,9 +239,7 @@ static program chain (int32_t rows, arena *a) {
   return g;
 }
 
-START_TEST (what_has_no_answer_is_said_to_have_failed) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (what_has_no_answer_is_said_to_have_failed) {
   ilp_options o = { .method = ILP_INTERIOR };
   ilp_result r;
   program g = chain (30, a);
@@ -256,14 +251,10 @@ START_TEST (what_has_no_answer_is_said_to_have_failed) {
     g.high[c] = HUGE_VAL;
   ck_assert (interior_solve (&g.p, &o, a, &r, &err));
   ck_assert_int_eq (r.status, ILP_FAILED);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_full_column_is_none_of_its_programs) {
+CLAIM_IN_ARENA (a_full_column_is_none_of_its_programs) {
   enum { ROWS = 11700 };
-  arena *a = arena_new (0);
-  error err = { 0 };
   ilp_options o = { .method = ILP_INTERIOR };
   ilp_result r;
   program g = room_for (ROWS, 1, ROWS, a);
@@ -277,16 +268,14 @@ START_TEST (a_full_column_is_none_of_its_programs) {
   ck_assert (interior_solve (&g.p, &o, a, &r, &err));
   ck_assert_int_eq (r.status, ILP_FAILED);
   ck_assert_int_eq (r.work, 0);
-  arena_free (a);
 }
-END_TEST
 
 static bool at_last (void *context) {
   int *left = context;
   return --*left < 0;
 }
 
-START_TEST (it_stops_when_it_is_told_to) {
+CLAIM (it_stops_when_it_is_told_to) {
   for (int after = 0; after < 4; after++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -300,14 +289,13 @@ START_TEST (it_stops_when_it_is_told_to) {
     arena_free (a);
   }
 }
-END_TEST
 
 static void listen (void *context, log_level level, const char *text) {
   (void)level;
   *(bool *)context |= strncmp (text, "interior: ", 10) == 0;
 }
 
-START_TEST (programs_are_solved_by_it) {
+CLAIM (programs_are_solved_by_it) {
   static const int32_t rows[] = { 20, 16000 };
   for (int i = 0; i < 2; i++) {
     arena *a = arena_new (0);
@@ -324,16 +312,7 @@ START_TEST (programs_are_solved_by_it) {
     arena_free (a);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { rows_are_ordered_so_that_few_entries_come,
-                                 a_factor_solves_and_is_computed_again,
-                                 it_finds_what_the_simplex_finds,
-                                 what_has_no_answer_is_said_to_have_failed,
-                                 a_full_column_is_none_of_its_programs,
-                                 it_stops_when_it_is_told_to,
-                                 programs_are_solved_by_it,
-                                 NULL };
-  return suite_run ("interior", tests, 60);
+  return suite_run ("interior", 60);
 }

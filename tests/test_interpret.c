@@ -52,7 +52,7 @@ static double mean_of (const double *x, int count) {
   return sum / count;
 }
 
-START_TEST (networks_of_each_family_learn_in_twenty_steps) {
+CLAIM_EACH (networks_of_each_family_learn_in_twenty_steps, 0, SMALL_NETS) {
   const small_net *s = &small_nets[_i];
   arena *a = arena_new (0);
   const trace *t = small_trace (s, a);
@@ -64,9 +64,8 @@ START_TEST (networks_of_each_family_learn_in_twenty_steps) {
   ck_assert_msg (last < (slow ? 0.995 : 0.9) * first, "%s: from %g to %g", s->name, first, last);
   arena_free (a);
 }
-END_TEST
 
-START_TEST (attention_is_the_same_with_and_without_the_scores) {
+CLAIM (attention_is_the_same_with_and_without_the_scores) {
   static const small_net pairs[] = {
     { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_ADAM, false },
     { "llama-1b", 3, 0, 70, 8, 16, 64, ZOO_ADAM, false },
@@ -86,7 +85,6 @@ START_TEST (attention_is_the_same_with_and_without_the_scores) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* ---- gradients of whole networks ---- */
 
@@ -164,10 +162,9 @@ static const small_net differentiated[] = {
 };
 enum { N_DIFFERENTIATED = sizeof differentiated / sizeof differentiated[0] };
 
-START_TEST (gradients_of_whole_networks_are_their_slopes) {
+CLAIM_EACH (gradients_of_whole_networks_are_their_slopes, 0, N_DIFFERENTIATED) {
   check_descent (&differentiated[_i]);
 }
-END_TEST
 
 /* ---- sections ---- */
 
@@ -192,11 +189,10 @@ static void check_sections (const small_net *s, int64_t parts, section_order ord
   arena_free (a);
 }
 
-START_TEST (parts_train_as_the_whole_does) {
+CLAIM_EACH (parts_train_as_the_whole_does, 0, SMALL_NETS) {
   check_sections (&small_nets[_i], 2, SECTION_LEVEL, INT32_MAX);
   check_sections (&small_nets[_i], 3, SECTION_DEPTH, 7);
 }
-END_TEST
 
 /* ---- recomputed copies ---- */
 
@@ -241,7 +237,7 @@ static seen check_copies (const small_net *s) {
   return counted;
 }
 
-START_TEST (copies_are_what_was_kept) {
+CLAIM_EACH (copies_are_what_was_kept, 0, SMALL_NETS) {
   const char *name = small_nets[_i].name;
   seen counted = check_copies (&small_nets[_i]);
   if (strcmp (name, "resnet18") == 0)
@@ -249,18 +245,16 @@ START_TEST (copies_are_what_was_kept) {
   if (strcmp (name, "gpt2") == 0 || strcmp (name, "vgg16") == 0)
     ck_assert_int_gt (counted.dropouts, 0);
 }
-END_TEST
 
 /* Their losses need not fall. */
-START_TEST (two_networks_against_each_other_run_in_parts_and_copies) {
+CLAIM (two_networks_against_each_other_run_in_parts_and_copies) {
   static const small_net s = { "dcgan", 5, 16, 0, 8, 0, 0, ZOO_ADAM, false };
   check_sections (&s, 2, SECTION_LEVEL, INT32_MAX);
   check_sections (&s, 3, SECTION_DEPTH, 4);
   ck_assert_int_gt (check_copies (&s).norms, 0);
 }
-END_TEST
 
-START_TEST (copies_of_parts_are_what_was_kept) {
+CLAIM_EACH (copies_of_parts_are_what_was_kept, 0, SMALL_NETS) {
   const small_net *s = &small_nets[_i];
   arena *a = arena_new (0);
   error err = { 0 };
@@ -276,12 +270,10 @@ START_TEST (copies_of_parts_are_what_was_kept) {
   ck_assert_int_gt (counted.copies, 2 * 3);
   arena_free (a);
 }
-END_TEST
 
 /* ---- faults that must be seen ---- */
 
-START_TEST (a_copy_of_dropout_with_a_wrong_counter_changes_the_loss) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_copy_of_dropout_with_a_wrong_counter_changes_the_loss) {
   const trace *t = small_trace (&small_nets[5], a);
   rewritten again = recomputed (t, NULL, 0, a);
   seen right = { 0 }, wrong = { .spoil = 1 };
@@ -291,9 +283,7 @@ START_TEST (a_copy_of_dropout_with_a_wrong_counter_changes_the_loss) {
   ck_assert (one.loss[0] == two.loss[0]); /* the way back comes later */
   ck_assert (one.loss[2] != two.loss[2]);
   ck_assert_str_ne (one.digest, two.digest);
-  arena_free (a);
 }
-END_TEST
 
 /* The second part of a product overwrites what it should add to. */
 static bool forget_the_first (void *context, int32_t op, ops_call *call) {
@@ -312,9 +302,7 @@ static bool leave_out (void *context, int32_t op, ops_call *call) {
 
 /* Whatever is left out on the way to the loss, in the second step, where another's buffers would
    hold what the first has left. */
-START_TEST (what_nobody_has_written_is_seen) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (what_nobody_has_written_is_seen) {
   const trace *t = small_trace (&small_nets[3], a);
   rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a);
   int tried = 0;
@@ -334,13 +322,9 @@ START_TEST (what_nobody_has_written_is_seen) {
     interpret_free (p);
   }
   ck_assert_int_gt (tried, 5);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_skipped_accumulation_changes_the_loss) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (a_skipped_accumulation_changes_the_loss) {
   const trace *t = small_trace (&small_nets[0], a);
   section *sections = NEW (a, t->n_ops, section, &err);
   int32_t n = small_cut (t, 2, SECTION_LEVEL, INT32_MAX, sections, a);
@@ -350,15 +334,11 @@ START_TEST (a_skipped_accumulation_changes_the_loss) {
   outcome two = run (t, &cut, 3, forget_the_first, &times, a);
   ck_assert (one.loss[0] == two.loss[0]);
   ck_assert (one.loss[1] != two.loss[1]);
-  arena_free (a);
 }
-END_TEST
 
 /* ---- data ---- */
 
-START_TEST (a_text_is_what_is_learned) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (a_text_is_what_is_learned) {
   static const small_net s = { "charrnn", 2, 0, 4, 8, 0, 128, ZOO_ADAM, false };
   static const char text[] = "abcdefghijklmnopqrst";
   const trace *t = small_trace (&s, a);
@@ -380,13 +360,11 @@ START_TEST (a_text_is_what_is_learned) {
   o.text_bytes = 1;
   ck_assert_ptr_null (feed_new (t, &o, a, &err));
   ck_says (&err, "a text of 1 bytes: nothing can be learned from it");
-  arena_free (a);
 }
-END_TEST
 
 /* Whole, every second one (FERRY_SOAK: each) in two parts level by level, and with every optimizer.
  */
-START_TEST (every_network_as_published_can_be_bound) {
+CLAIM (every_network_as_published_can_be_bound) {
   int count = 0, bound = 0;
   const zoo_network *all = zoo_list (&count);
   for (int i = 0; i < count; i++) {
@@ -417,11 +395,8 @@ START_TEST (every_network_as_published_can_be_bound) {
   }
   ck_assert_int_gt (bound, 10000);
 }
-END_TEST
 
-START_TEST (a_trace_that_does_not_say_what_it_calculates_is_refused) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (a_trace_that_does_not_say_what_it_calculates_is_refused) {
   trace *t = small_trace (&small_nets[3], a);
   t->ops[7].compute = NULL;
   t->ops[7].name = "strange";
@@ -429,26 +404,8 @@ START_TEST (a_trace_that_does_not_say_what_it_calculates_is_refused) {
   interpret_options o = { 0 };
   ck_assert_ptr_null (interpret_new (t, &whole, &o, a, &err));
   ck_says (&err, "op 7 (strange) does not say what it calculates: traces of `ferry zoo` do");
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { networks_of_each_family_learn_in_twenty_steps, 0, SMALL_NETS },
-    { parts_train_as_the_whole_does, 0, SMALL_NETS },
-    { copies_are_what_was_kept, 0, SMALL_NETS },
-    { copies_of_parts_are_what_was_kept, 0, SMALL_NETS },
-    { gradients_of_whole_networks_are_their_slopes, 0, N_DIFFERENTIATED },
-    { attention_is_the_same_with_and_without_the_scores, 0, 0 },
-    { a_copy_of_dropout_with_a_wrong_counter_changes_the_loss, 0, 0 },
-    { a_skipped_accumulation_changes_the_loss, 0, 0 },
-    { what_nobody_has_written_is_seen, 0, 0 },
-    { a_text_is_what_is_learned, 0, 0 },
-    { two_networks_against_each_other_run_in_parts_and_copies, 0, 0 },
-    { every_network_as_published_can_be_bound, 0, 0 },
-    { a_trace_that_does_not_say_what_it_calculates_is_refused, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("interpret", rows, NULL, NULL, 120);
+  return suite_run ("interpret", 120);
 }

@@ -15,7 +15,7 @@ static json_document *opened (const char *text) {
   return d;
 }
 
-START_TEST (what_is_not_json_is_refused_with_its_line) {
+CLAIM (what_is_not_json_is_refused_with_its_line) {
   static const char *const texts[] = {
     "{",
     "{\"a\":1,}",
@@ -44,11 +44,11 @@ START_TEST (what_is_not_json_is_refused_with_its_line) {
   ck_assert_ptr_null (json_open (third, (int64_t)strlen (third), &err));
   ck_assert_int_eq (err.line, 3);
 }
-END_TEST
 
-START_TEST (a_mark_of_utf8_says_nothing) {
+CLAIM (a_mark_of_utf8_says_nothing) {
   error err = { 0 };
-  const char *good = "\xef\xbb\xbf{}", *bad = "\xef\xbb\xbf\xef\xbb\xbf{}", *late = "\xef\xbb\xbf{x";
+  const char *good = "\xef\xbb\xbf{}", *bad = "\xef\xbb\xbf\xef\xbb\xbf{}",
+             *late = "\xef\xbb\xbf{x";
   json_document *d = json_open (good, 5, &err);
   ck_assert_ptr_nonnull (d);
   json_close (d);
@@ -60,9 +60,8 @@ START_TEST (a_mark_of_utf8_says_nothing) {
   ck_assert_ptr_null (json_open (NULL, 0, &err)); /* an answer without a body */
   ck_assert_str_eq (err.text, "empty, where JSON is expected");
 }
-END_TEST
 
-START_TEST (depth_is_bounded) {
+CLAIM (depth_is_bounded) {
   enum { DEEP = 100000 };
   static char text[DEEP];
   error err = { 0 };
@@ -70,9 +69,8 @@ START_TEST (depth_is_bounded) {
   ck_assert_ptr_null (json_open (text, DEEP, &err));
   ck_assert_int_eq (err.code, ERR_input);
 }
-END_TEST
 
-START_TEST (complaints_name_their_place_as_a_pointer) {
+CLAIM (complaints_name_their_place_as_a_pointer) {
   json_document *d = opened ("{\"ops\":[{},{\"a/b~c\":[1,\"x\"]}]}");
   json root = json_root (d), ops = json_member (&root, "ops"), op = json_element (&ops, 1);
   json odd = json_member (&op, "a/b~c"), x = json_element (&odd, 1);
@@ -89,9 +87,8 @@ START_TEST (complaints_name_their_place_as_a_pointer) {
   ck_says (&err, "whole file");
   json_close (d);
 }
-END_TEST
 
-START_TEST (a_pointer_too_long_is_cut_not_overrun) {
+CLAIM (a_pointer_too_long_is_cut_not_overrun) {
   char text[1200], key[1000];
   memset (key, '/', sizeof key - 1);
   key[sizeof key - 1] = 0;
@@ -105,9 +102,8 @@ START_TEST (a_pointer_too_long_is_cut_not_overrun) {
   ck_assert_str_eq (err.text, "here");
   json_close (d);
 }
-END_TEST
 
-START_TEST (values_are_read_within_their_bounds) {
+CLAIM (values_are_read_within_their_bounds) {
   json_document *d =
       opened ("{\"i\":-5,\"big\":9223372036854775807,\"t\":true,\"s\":\"x\",\"r\":1.5,"
               "\"n\":null,\"c\":\"a\\tb\"}");
@@ -145,9 +141,8 @@ START_TEST (values_are_read_within_their_bounds) {
   ck_says (&err, "/c: the text holds a control character");
   json_close (d);
 }
-END_TEST
 
-START_TEST (absent_and_null_leave_the_default) {
+CLAIM (absent_and_null_leave_the_default) {
   json_document *d = opened ("{\"n\":null}");
   json root = json_root (d), null = json_member (&root, "n"), none = json_member (&root, "x");
   int64_t i = 7;
@@ -162,9 +157,8 @@ START_TEST (absent_and_null_leave_the_default) {
   ck_assert (json_get_word (&none, words, &word, &err) && word == 2);
   json_close (d);
 }
-END_TEST
 
-START_TEST (a_word_that_is_not_in_the_list_gets_the_list) {
+CLAIM (a_word_that_is_not_in_the_list_gets_the_list) {
   json_document *d = opened ("[\"level\",\"deep\"]");
   json root = json_root (d), first = json_element (&root, 0), second = json_element (&root, 1);
   static const char *const words[] = { "level", "depth", NULL };
@@ -175,7 +169,6 @@ START_TEST (a_word_that_is_not_in_the_list_gets_the_list) {
   ck_says (&err, "/1: `deep` is not one of: level, depth");
   json_close (d);
 }
-END_TEST
 
 static void count_warning (void *context, log_level level, const char *text) {
   ck_assert_int_eq (level, LOG_WARNING);
@@ -183,7 +176,7 @@ static void count_warning (void *context, log_level level, const char *text) {
   ++*(int *)context;
 }
 
-START_TEST (an_unknown_key_is_a_warning_or_an_error) {
+CLAIM (an_unknown_key_is_a_warning_or_an_error) {
   json_document *d = opened ("{\"name\":1,\"colour\":2}");
   json root = json_root (d);
   static const char *const keys[] = { "name", NULL };
@@ -196,9 +189,8 @@ START_TEST (an_unknown_key_is_a_warning_or_an_error) {
   ck_says (&err, "/colour: unknown key");
   json_close (d);
 }
-END_TEST
 
-START_TEST (many_numbers_are_read_at_once) {
+CLAIM (many_numbers_are_read_at_once) {
   json_document *d = opened ("[1,null,3]");
   json root = json_root (d);
   int64_t out[3];
@@ -209,24 +201,19 @@ START_TEST (many_numbers_are_read_at_once) {
   ck_says (&err, "/2: 3 is not between 0 and 2");
   json_close (d);
 }
-END_TEST
 
-START_TEST (canonical_text_is_sorted_compact_and_unescaped) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (canonical_text_is_sorted_compact_and_unescaped) {
   json_document *d =
       opened ("{ \"b\" : [ 1 , {\"\\u00e9\":\"\\u20ac\", \"Z\":null} ], \"a\":true,\n"
               "\"B\":\"q\\\"\\\\\\/\" }");
   json root = json_root (d);
-  error err = { 0 };
   ck_assert_str_eq (
       json_canonical (&root, false, a, &err),
       "{\"B\":\"q\\\"\\\\/\",\"a\":true,\"b\":[1,{\"Z\":null,\"\xc3\xa9\":\"\xe2\x82\xac\"}]}");
   json_close (d);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (canonical_text_has_no_fractions_and_no_control_characters) {
+CLAIM (canonical_text_has_no_fractions_and_no_control_characters) {
   static const char *const refused[][2] = {
     { "{\"a\":[0,1.5]}", "/a/1: numbers are whole here" },
     { "{\"a\":\"x\\ny\"}", "/a: the text holds a control character" },
@@ -243,7 +230,6 @@ START_TEST (canonical_text_has_no_fractions_and_no_control_characters) {
   }
   arena_free (a);
 }
-END_TEST
 
 static const char *finished (json_writer *w, arena *a) {
   bytes out = { 0 };
@@ -255,14 +241,12 @@ static const char *finished (json_writer *w, arena *a) {
   return text;
 }
 
-START_TEST (the_writer_escapes_and_nests) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (the_writer_escapes_and_nests) {
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
   json_add_fixed (&w, "f", 2.0 / 3, 3);
-  json_put_key (&w, "list");
-  json_open_array (&w);
+  json_add_array (&w, "list");
   json_put_int (&w, INT64_MIN);
   json_put_int (&w, INT64_MAX);
   json_put_null (&w);
@@ -280,11 +264,9 @@ START_TEST (the_writer_escapes_and_nests) {
                     "{\"f\":0.667,\"list\":[-9223372036854775808,9223372036854775807,null,{},[]],"
                     "\"raw\":{\"x\":1},\"text\":\"q\\\" b\\\\ t\\u0009 \xe2\x82\xac \\u0001\","
                     "\"text2\":null,\"yes\":true}");
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (the_writer_writes_utf8_whatever_it_is_given) {
+CLAIM (the_writer_writes_utf8_whatever_it_is_given) {
   static const char *const texts[][2] = {
     { "\xc3", "?" }, /* cut off in the middle of a character */
     { "a\xff\x80z", "a??z" },
@@ -308,27 +290,21 @@ START_TEST (the_writer_writes_utf8_whatever_it_is_given) {
   }
   arena_free (a);
 }
-END_TEST
 
-START_TEST (pretty_text_has_one_member_a_line_down_to_its_depth) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (pretty_text_has_one_member_a_line_down_to_its_depth) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "a", 1);
-  json_put_key (&w, "b");
-  json_open_array (&w);
+  json_add_array (&w, "b");
   json_put_int (&w, 2);
   json_put_int (&w, 3);
   json_close_array (&w);
   json_close_object (&w);
   ck_assert_str_eq (finished (&w, a), "{\n  \"a\": 1,\n  \"b\": [2,3]\n}\n");
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (what_has_no_number_is_written_as_null) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (what_has_no_number_is_written_as_null) {
   json_writer w;
   json_begin (&w, 0);
   json_open_array (&w);
@@ -337,9 +313,7 @@ START_TEST (what_has_no_number_is_written_as_null) {
   json_put_fixed (&w, -0.001, 2);
   json_close_array (&w);
   ck_assert_str_eq (finished (&w, a), "[null,null,-0.00]");
-  arena_free (a);
 }
-END_TEST
 
 /* Random documents: the writer's text, read and made canonical, is the same text. */
 static void put_random (json_writer *w, random_state *r, int depth) {
@@ -374,9 +348,8 @@ static void put_random (json_writer *w, random_state *r, int depth) {
   }
 }
 
-START_TEST (written_read_and_canonical_again_is_the_same_text) {
+CLAIM_IN_ARENA (written_read_and_canonical_again_is_the_same_text) {
   random_state r = random_seed (13);
-  arena *a = arena_new (0);
   for (int round = 0; round < 500; round++) {
     json_writer w;
     error err = { 0 };
@@ -388,11 +361,9 @@ START_TEST (written_read_and_canonical_again_is_the_same_text) {
     ck_assert_str_eq (json_canonical (&root, false, a, &err), text);
     json_close (d);
   }
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_canonical_text_that_does_not_fit_fails_cleanly) {
+CLAIM (a_canonical_text_that_does_not_fit_fails_cleanly) {
   json_document *d = opened ("{\"a\":[1,2,3]}");
   json root = json_root (d);
   arena *a = arena_new (0);
@@ -403,29 +374,7 @@ START_TEST (a_canonical_text_that_does_not_fit_fails_cleanly) {
   json_close (d);
   arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    what_is_not_json_is_refused_with_its_line,
-    a_mark_of_utf8_says_nothing,
-    depth_is_bounded,
-    complaints_name_their_place_as_a_pointer,
-    a_pointer_too_long_is_cut_not_overrun,
-    values_are_read_within_their_bounds,
-    absent_and_null_leave_the_default,
-    a_word_that_is_not_in_the_list_gets_the_list,
-    an_unknown_key_is_a_warning_or_an_error,
-    many_numbers_are_read_at_once,
-    canonical_text_is_sorted_compact_and_unescaped,
-    canonical_text_has_no_fractions_and_no_control_characters,
-    the_writer_escapes_and_nests,
-    the_writer_writes_utf8_whatever_it_is_given,
-    pretty_text_has_one_member_a_line_down_to_its_depth,
-    what_has_no_number_is_written_as_null,
-    written_read_and_canonical_again_is_the_same_text,
-    a_canonical_text_that_does_not_fit_fails_cleanly,
-    NULL,
-  };
-  return suite_run ("json", tests, 20);
+  return suite_run ("json", 20);
 }

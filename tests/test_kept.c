@@ -76,17 +76,14 @@ static int32_t runs_again (const trace *t, bool keeps_first, uint8_t how, drops_
   return runs;
 }
 
-START_TEST (what_is_dead_is_made_again_or_kept_as_the_drop_says) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (what_is_dead_is_made_again_or_kept_as_the_drop_says) {
   trace *t = widening (a);
   drops_missed missed;
   ck_assert_int_ge (runs_again (t, false, DROP_STAYS, &missed, a), 2 * (LAYERS - 2));
   ck_assert (missed.revived);
   ck_assert_int_eq (runs_again (t, true, DROP_KEEPS, &missed, a), LAYERS - 1);
   ck_assert (!missed.revived);
-  arena_free (a);
 }
-END_TEST
 
 static int64_t step_of (const trace *t, bool kept, recompute_mode mode, arena *a) {
   static const device card = { .name = "card",
@@ -114,7 +111,7 @@ static int64_t step_of (const trace *t, bool kept, recompute_mode mode, arena *a
   return s.plan->predicted.step_ns;
 }
 
-START_TEST (a_plan_keeps_small_tensors_to_make_large_ones_of_them) {
+CLAIM (a_plan_keeps_small_tensors_to_make_large_ones_of_them) {
   static const recompute_mode modes[] = { RECOMPUTE_ONLY, RECOMPUTE_AUTO };
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
     arena *a = arena_new (0);
@@ -125,13 +122,7 @@ START_TEST (a_plan_keeps_small_tensors_to_make_large_ones_of_them) {
     arena_free (a);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    what_is_dead_is_made_again_or_kept_as_the_drop_says,
-    a_plan_keeps_small_tensors_to_make_large_ones_of_them,
-    NULL,
-  };
-  return suite_run ("kept", tests, 60);
+  return suite_run ("kept", 60);
 }

@@ -105,7 +105,7 @@ static void each_other (bool master, on_kind *each, void *context) {
   }
 }
 
-START_TEST (every_kernel_gives_what_the_cpu_gives) {
+CLAIM (every_kernel_gives_what_the_cpu_gives) {
   bool seen[COMPUTE_KINDS] = { false };
   for (int i = 0; i < op_cases_count; i++) {
     const gradient_case *g = &op_cases[i];
@@ -123,7 +123,6 @@ START_TEST (every_kernel_gives_what_the_cpu_gives) {
   for (int i = 0; i < COMPUTE_KINDS; i++)
     ck_assert_msg (seen[i], "%s is not tried", compute_kind_names[i]);
 }
-END_TEST
 
 /* ---- bf16 ---- */
 
@@ -214,7 +213,7 @@ static void compare_bf16_alone (const compute *c, void *near) {
   op_bench_end (&b);
 }
 
-START_TEST (every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding) {
+CLAIM (every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding) {
   nearness near = { 0 };
   for (int i = 0; i < op_cases_count; i++) {
     const gradient_case *g = &op_cases[i];
@@ -232,9 +231,8 @@ START_TEST (every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding) {
   ck_assert_msg (near.within_half * 1000 >= near.all * 999, "%lld of %lld are within half a unit",
                  (long long)near.within_half, (long long)near.all);
 }
-END_TEST
 
-START_TEST (bf16_is_rounded_to_the_nearest_and_ties_to_even) {
+CLAIM (bf16_is_rounded_to_the_nearest_and_ties_to_even) {
   static const struct {
     float x, y;
   } cases[] = { { 1, 1 },
@@ -249,7 +247,6 @@ START_TEST (bf16_is_rounded_to_the_nearest_and_ties_to_even) {
   for (uint32_t i = 0; i < 65536; i++) /* all of them stay what they are */
     ck_assert (isnan (bf16_number ((uint16_t)i)) || bf16_of (bf16_number ((uint16_t)i)) == i);
 }
-END_TEST
 
 /* ---- whole networks ---- */
 
@@ -294,7 +291,7 @@ static bool is_tried (int net, train_mode mode) {
 }
 
 /* Kernels do not round as the CPU does, but under every plan as under any other. */
-START_TEST (a_network_learns_the_same_bits_by_kernels_under_every_plan) {
+CLAIM_EACH (a_network_learns_the_same_bits_by_kernels_under_every_plan, 0, SMALL_NETS) {
   char kept[SHA256_TEXT] = "";
   for (int mode = 0; mode < TRAIN_MODES; mode++) {
     train_case c;
@@ -317,15 +314,7 @@ START_TEST (a_network_learns_the_same_bits_by_kernels_under_every_plan) {
     train_case_close (&c);
   }
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { bf16_is_rounded_to_the_nearest_and_ties_to_even, 0, 0 },
-    { every_kernel_gives_what_the_cpu_gives, 0, 0 },
-    { every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding, 0, 0 },
-    { a_network_learns_the_same_bits_by_kernels_under_every_plan, 0, SMALL_NETS },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("kernels", rows, NULL, NULL, 120);
+  return suite_run ("kernels", 120);
 }

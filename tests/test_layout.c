@@ -52,7 +52,7 @@ static void make (const setting *s, layout_kind kind, bool shares, arena *a, lay
   ck_assert_msg (layout_make (&q, a, out, &err), "%s", err.text);
 }
 
-START_TEST (every_tensor_is_one_unit_or_in_one_group) {
+CLAIM (every_tensor_is_one_unit_or_in_one_group) {
   static const char *const names[] = { "resnet50", "densenet121", "charrnn" };
   for (int n = 0; n < 3; n++)
     for (layout_kind kind = 0; kind < LAYOUTS; kind++) {
@@ -78,12 +78,10 @@ START_TEST (every_tensor_is_one_unit_or_in_one_group) {
       arena_free (a);
     }
 }
-END_TEST
 
 /* Where all members leave in a gap that is nearly theirs, so does the group; where none leaves,
    nothing of it does. */
-START_TEST (a_group_takes_the_shares_of_its_members) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_group_takes_the_shares_of_its_members) {
   setting s;
   layout l;
   set (&s, "densenet121", 32, 60, a);
@@ -100,11 +98,9 @@ START_TEST (a_group_takes_the_shares_of_its_members) {
         whole += l.share[i] > 0.999;
   }
   ck_assert_int_ge (whole, l.n_groups / 2);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (large_groups_waste_less_of_their_granules) {
+CLAIM (large_groups_waste_less_of_their_granules) {
   static const char *const names[] = { "resnet152", "densenet121", "inception3" };
   for (int n = 0; n < 3; n++) {
     arena *a = arena_new (0);
@@ -121,11 +117,8 @@ START_TEST (large_groups_waste_less_of_their_granules) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (only_so_many_units_are_cut_finely) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (only_so_many_units_are_cut_finely) {
   setting s;
   layout l;
   set (&s, "resnet50", 64, 60, a);
@@ -143,9 +136,7 @@ START_TEST (only_so_many_units_are_cut_finely) {
     finer += l.of[u] < all[u];
   }
   ck_assert_int_gt (finer, 0);
-  arena_free (a);
 }
-END_TEST
 
 /* Of the three networks whose programs take long; `make bench` has all of them. */
 static int programs (void) {
@@ -169,7 +160,7 @@ static bool leaves (const setting *s, int32_t tensor) {
 }
 
 /* Very many answers of the program cost the same; the price prefers long rests. */
-START_TEST (the_program_sends_few_tensors_in_part) {
+CLAIM (the_program_sends_few_tensors_in_part) {
   static const char *const names[] = { "resnet50", "densenet121", "inception3" };
   for (int n = 0; n < programs (); n++) {
     arena *a = arena_new (0);
@@ -186,10 +177,8 @@ START_TEST (the_program_sends_few_tensors_in_part) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (what_leaves_and_what_stays_are_not_mixed) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (what_leaves_and_what_stays_are_not_mixed) {
   setting s;
   set (&s, "densenet121", 32, 60, a);
   solve_shares (&s, a);
@@ -205,9 +194,7 @@ START_TEST (what_leaves_and_what_stays_are_not_mixed) {
     }
     ck_assert (stay > 0 && stay < l.n_groups);
   }
-  arena_free (a);
 }
-END_TEST
 
 /* Bytes of the largest group of persistent tensors that leave. */
 static int64_t largest_state (const setting *s, const layout *l) {
@@ -232,8 +219,7 @@ static int64_t state_at (setting *s, int64_t copy_ns, layout_kind kind, arena *a
 
 /* A latency as long as some tensors' copies asks for larger groups of what is updated, and a
    hundred times that for ten times as large ones, as far as the budget lets them. */
-START_TEST (state_is_grouped_by_what_latency_costs) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (state_is_grouped_by_what_latency_costs) {
   setting s;
   set (&s, "resnet50", 2, 50, a);
   solve_shares (&s, a);
@@ -247,14 +233,12 @@ START_TEST (state_is_grouped_by_what_latency_costs) {
   ck_assert (none > 0 && none <= s.dev.granule_bytes);
   ck_assert (plain > 0 && plain < some && some < much);
   ck_assert ((double)some <= best && (double)some > best / 2);
-  arena_free (a);
 }
-END_TEST
 
 /* What stays over the peak, in granules, wastes less than a third of what it would tensor by
  * tensor.
  */
-START_TEST (what_stays_is_packed_densely) {
+CLAIM (what_stays_is_packed_densely) {
   static const char *const names[] = { "resnet152", "densenet121", "inception3" };
   for (int n = 0; n < programs (); n++) {
     arena *a = arena_new (0);
@@ -283,7 +267,6 @@ START_TEST (what_stays_is_packed_densely) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* Naively: what the link has carried since the fullest op p, or will have until then: for each
    moment j between them, no more than was free from j on and what it carries from j to k. */
@@ -328,8 +311,7 @@ static int32_t ops_in_the_way (const setting *s, const layout *l, arena *a, int3
   return bad;
 }
 
-START_TEST (what_stays_longer_leaves_room_for_what_comes_back) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (what_stays_longer_leaves_room_for_what_comes_back) {
   setting s;
   layout l;
   int32_t longer;
@@ -341,9 +323,7 @@ START_TEST (what_stays_longer_leaves_room_for_what_comes_back) {
   s.dev.link.d2h_bytes_per_s = s.dev.link.h2d_bytes_per_s = 12000000; /* made for a slower link */
   make (&s, LAYOUT_MIDDLE, true, a, &l);
   ck_assert_int_gt (ops_in_the_way (&s, &l, a, &longer), 0);
-  arena_free (a);
 }
-END_TEST
 
 /* The unit's one gap over the fullest op, if most of it leaves there. */
 static const gap *gap_over (const layout *l, int32_t unit, int32_t op) {
@@ -355,9 +335,7 @@ static const gap *gap_over (const layout *l, int32_t unit, int32_t op) {
 }
 
 /* Of two units of which one leaves later and is back sooner, that one goes in smaller parts. */
-START_TEST (parts_are_small_where_memory_is_scarce) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (parts_are_small_where_memory_is_scarce) {
   setting s;
   layout l;
   set (&s, "inception3", 128, 60, a);
@@ -384,13 +362,10 @@ START_TEST (parts_are_small_where_memory_is_scarce) {
   }
   ck_assert_int_gt (pairs, 20);
   ck_assert_int_gt (most, 8 * least);
-  arena_free (a);
 }
-END_TEST
 
 /* Each copy is simulated, so that a search sees fewer plans of more of them. */
-START_TEST (a_card_without_latency_has_no_more_copies_to_search) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_card_without_latency_has_no_more_copies_to_search) {
   setting s;
   layout l;
   set (&s, "resnet50", 64, 60, a);
@@ -404,22 +379,8 @@ START_TEST (a_card_without_latency_has_no_more_copies_to_search) {
     for (int32_t u = 0; u < l.step.units.count; u++)
       ck_assert (l.of[u] == 1 || (double)l.step.units.at[u].bytes / l.of[u] > least / 2);
   }
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { every_tensor_is_one_unit_or_in_one_group,
-                                 a_group_takes_the_shares_of_its_members,
-                                 large_groups_waste_less_of_their_granules,
-                                 only_so_many_units_are_cut_finely,
-                                 the_program_sends_few_tensors_in_part,
-                                 what_leaves_and_what_stays_are_not_mixed,
-                                 state_is_grouped_by_what_latency_costs,
-                                 what_stays_is_packed_densely,
-                                 what_stays_longer_leaves_room_for_what_comes_back,
-                                 parts_are_small_where_memory_is_scarce,
-                                 a_card_without_latency_has_no_more_copies_to_search,
-                                 NULL };
-  return suite_run ("layout", tests, 60);
+  return suite_run ("layout", 60);
 }

@@ -145,7 +145,7 @@ static void compare_type (compute_dtype dtype) {
   }
 }
 
-START_TEST (products_and_convolutions_are_theirs_and_give_what_the_cpu_gives) {
+CLAIM_EACH (products_and_convolutions_are_theirs_and_give_what_the_cpu_gives, 0, 3) {
   fakes f = find_fakes ();
   f.dnn->needs_bytes = f.blas->needs_bytes = _i == 0 ? 0 : 1024;
   compare_type (_i == 2 ? DTYPE_TF32 : DTYPE_FP32);
@@ -157,7 +157,6 @@ START_TEST (products_and_convolutions_are_theirs_and_give_what_the_cpu_gives) {
   ck_assert_int_eq (f.blas->tf32, _i == 2 ? f.blas->calls : 0);
   ck_assert_int_eq (f.blas->open + f.dnn->open, 0);
 }
-END_TEST
 
 /* ---- choices ---- */
 
@@ -187,7 +186,7 @@ static kernel_work little_conv (float *x, float *w, float *y) {
   return k;
 }
 
-START_TEST (what_needs_more_room_than_the_plan_gives_is_left_to_kernels) {
+CLAIM (what_needs_more_room_than_the_plan_gives_is_left_to_kernels) {
   fakes f = find_fakes ();
   float x[16] = { 1 }, w[9] = { 1 }, y[16];
   kernel_work k = little_conv (x, w, y);
@@ -220,9 +219,8 @@ START_TEST (what_needs_more_room_than_the_plan_gives_is_left_to_kernels) {
   nothing_was_refused (&f);
   libraries_close (&l);
 }
-END_TEST
 
-START_TEST (results_of_another_size_are_left_to_kernels) {
+CLAIM (results_of_another_size_are_left_to_kernels) {
   float x[16], w[9], y[16];
   kernel_work k = little_conv (x, w, y);
   libraries l = open_both ();
@@ -231,9 +229,8 @@ START_TEST (results_of_another_size_are_left_to_kernels) {
   ck_assert (!c.takes);
   libraries_close (&l);
 }
-END_TEST
 
-START_TEST (a_library_that_is_not_there_is_no_error_and_a_wrong_file_is) {
+CLAIM (a_library_that_is_not_there_is_no_error_and_a_wrong_file_is) {
   libraries l;
   error err = { 0 };
   char text[LIBRARIES_TEXT];
@@ -248,7 +245,6 @@ START_TEST (a_library_that_is_not_there_is_no_error_and_a_wrong_file_is) {
   ck_assert_str_eq (libraries_name (&l, text), "cuBLAS 13.2.5 and cuDNN 9.13.0");
   libraries_close (&l);
 }
-END_TEST
 
 /* ---- whole networks ---- */
 
@@ -273,7 +269,8 @@ static train_result train (train_case *c, train_room room, const libraries_optio
 
 /* Nets 1, 5: convolutions in two dimensions, and products of heads; FERRY_SOAK asks for three
    dimensions too, as whole networks. */
-START_TEST (a_network_learns_the_same_bits_by_libraries_under_every_plan) {
+CLAIM_EACH (a_network_learns_the_same_bits_by_libraries_under_every_plan, 0,
+            getenv ("FERRY_SOAK") ? 3 : 2) {
   static const int nets[] = { 1, 5, 2 };
   fakes f = find_fakes ();
   train_case c;
@@ -291,11 +288,10 @@ START_TEST (a_network_learns_the_same_bits_by_libraries_under_every_plan) {
                    "%s: %g with, %g without", c.trace->name, ample.losses[i], alone.losses[i]);
   train_case_close (&c);
 }
-END_TEST
 
 /* ---- the interface itself ---- */
 
-START_TEST (our_layouts_are_those_of_their_headers) {
+CLAIM (our_layouts_are_those_of_their_headers) {
   cudnnConvolutionFwdAlgoPerf_t f;
   ck_assert_uint_eq (sizeof f, 48);
   ck_assert_uint_eq (offsetof (cudnnConvolutionFwdAlgoPerf_t, memory), 16);
@@ -303,18 +299,7 @@ START_TEST (our_layouts_are_those_of_their_headers) {
   ck_assert_uint_eq (offsetof (cudnnConvolutionFwdAlgoPerf_t, mathType), 28);
   ck_assert_int_ge (abi_compared, 0); /* the comparison itself is made by the compiler */
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { products_and_convolutions_are_theirs_and_give_what_the_cpu_gives, 0, 3 },
-    { what_needs_more_room_than_the_plan_gives_is_left_to_kernels, 0, 0 },
-    { results_of_another_size_are_left_to_kernels, 0, 0 },
-    { a_library_that_is_not_there_is_no_error_and_a_wrong_file_is, 0, 0 },
-    { our_layouts_are_those_of_their_headers, 0, 0 },
-    { a_network_learns_the_same_bits_by_libraries_under_every_plan, 0,
-      getenv ("FERRY_SOAK") ? 3 : 2 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("libraries", rows, NULL, NULL, 120);
+  return suite_run ("libraries", 120);
 }

@@ -43,7 +43,7 @@ static ferry_options for_share (const ferry_trace *t, const ferry_device *d, int
   return o;
 }
 
-START_TEST (nothing_given_is_an_error) {
+CLAIM (nothing_given_is_an_error) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_result result = { 0 };
   ferry_options unsized = { 0 };
@@ -70,9 +70,8 @@ START_TEST (nothing_given_is_an_error) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
-START_TEST (texts_come_back) {
+CLAIM (texts_come_back) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
@@ -100,10 +99,9 @@ START_TEST (texts_come_back) {
   ferry_trace_free (u);
   ferry_device_free (d);
 }
-END_TEST
 
 /* A known plan is not given up for a slower one, and the answer outlives it. */
-START_TEST (starts) {
+CLAIM (starts) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
@@ -130,10 +128,9 @@ START_TEST (starts) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
 /* A profile in memory is what the same file is. */
-START_TEST (profiles_from_memory) {
+CLAIM (profiles_from_memory) {
   static const char text[] = "ferry-text/1\nname net\nbatch 2\n"
                              "tensor a 1MiB\ntensor b 1MiB parameter\n"
                              "op one forward 10us reads b writes a\n"
@@ -160,10 +157,9 @@ START_TEST (profiles_from_memory) {
   f.size = 0;
   ck_assert_ptr_null (ferry_import_memory (&f, 1, NULL, NULL, &err));
 }
-END_TEST
 
 /* A network's flags, and the order of its ops, are the library's as they are the program's. */
-START_TEST (flags_and_orders) {
+CLAIM (flags_and_orders) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
   ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
@@ -186,10 +182,9 @@ START_TEST (flags_and_orders) {
   ferry_trace_free (explicit);
   ferry_device_free (d);
 }
-END_TEST
 
 /* Every item of two steps comes, so the waits lead to an end. */
-START_TEST (walks_to_the_end) {
+CLAIM (walks_to_the_end) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
@@ -232,9 +227,8 @@ START_TEST (walks_to_the_end) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
-START_TEST (curves_and_packs) {
+CLAIM (curves_and_packs) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
@@ -277,7 +271,6 @@ START_TEST (curves_and_packs) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
 /* Two jobs in a little less than both need. */
 static ferry_packing *pack_two (const ferry_trace *t, const ferry_device *d, ferry_recompute again,
@@ -292,7 +285,7 @@ static ferry_packing *pack_two (const ferry_trace *t, const ferry_device *d, fer
   return ferry_pack (jobs, 2, cards, 1, &o, err);
 }
 
-START_TEST (packs_do_only_what_the_options_allow) {
+CLAIM (packs_do_only_what_the_options_allow) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
@@ -317,7 +310,6 @@ START_TEST (packs_do_only_what_the_options_allow) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
 typedef struct worker {
   const ferry_trace *trace;
@@ -339,7 +331,7 @@ static void *work (void *context) {
 }
 
 /* A word beyond the last one is no plan that happens to come out. */
-START_TEST (unknown_words_are_refused) {
+CLAIM (unknown_words_are_refused) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
@@ -358,7 +350,6 @@ START_TEST (unknown_words_are_refused) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
 static bool always (void *context) {
   (void)context;
@@ -367,7 +358,7 @@ static bool always (void *context) {
 
 /* In so little some op fits only in parts, for which a search that is stopped at once has no time.
  */
-START_TEST (stopped_rules_nothing_out) {
+CLAIM (stopped_rules_nothing_out) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
   ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
@@ -390,10 +381,9 @@ START_TEST (stopped_rules_nothing_out) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
 /* An error by the command line's own status, and no aborted caller. */
-START_TEST (values_that_cannot_be_are_refused) {
+CLAIM (values_that_cannot_be_are_refused) {
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
   const ferry_trace *jobs[] = { t };
@@ -420,7 +410,6 @@ START_TEST (values_that_cannot_be_are_refused) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
 static int64_t step_of (const ferry_trace *t, const ferry_options *o) {
   ferry_error err = FERRY_INIT (ferry_error);
@@ -432,7 +421,7 @@ static int64_t step_of (const ferry_trace *t, const ferry_options *o) {
 }
 
 /* Zero stands for either kind of places; a point of a curve is a budget solved. */
-START_TEST (places_and_reserves_are_those_of_a_solve) {
+CLAIM (places_and_reserves_are_those_of_a_solve) {
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
   ferry_error err = FERRY_INIT (ferry_error);
@@ -450,10 +439,9 @@ START_TEST (places_and_reserves_are_those_of_a_solve) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
 /* It was read, and nobody has checked it. */
-START_TEST (a_plan_of_something_else_is_refused) {
+CLAIM (a_plan_of_something_else_is_refused) {
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d), *other;
   ferry_error err = FERRY_INIT (ferry_error);
@@ -495,9 +483,8 @@ START_TEST (a_plan_of_something_else_is_refused) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
-START_TEST (threads_share_objects) {
+CLAIM (threads_share_objects) {
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
   worker w[THREADS];
@@ -515,23 +502,7 @@ START_TEST (threads_share_objects) {
   ferry_trace_free (t);
   ferry_device_free (d);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { nothing_given_is_an_error,
-                                 texts_come_back,
-                                 starts,
-                                 profiles_from_memory,
-                                 flags_and_orders,
-                                 walks_to_the_end,
-                                 curves_and_packs,
-                                 threads_share_objects,
-                                 unknown_words_are_refused,
-                                 stopped_rules_nothing_out,
-                                 values_that_cannot_be_are_refused,
-                                 places_and_reserves_are_those_of_a_solve,
-                                 a_plan_of_something_else_is_refused,
-                                 packs_do_only_what_the_options_allow,
-                                 NULL };
-  return suite_run ("library", tests, 120);
+  return suite_run ("library", 120);
 }

@@ -11,7 +11,7 @@ static void expect_near (int64_t seen, int64_t put_in, int64_t ppm) {
                  (long long)seen, (long long)put_in);
 }
 
-START_TEST (an_emulated_link_is_measured_as_it_was_made) {
+CLAIM (an_emulated_link_is_measured_as_it_was_made) {
   static const device_link links[] = { { 12000000000, 12000000000, 22000000000, 10000 },
                                        { 25000000000, 20000000000, 45000000000, 5000 },
                                        { 3000000000, 6000000000, 6500000000, 50000 } };
@@ -44,20 +44,15 @@ START_TEST (an_emulated_link_is_measured_as_it_was_made) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (a_range_of_sizes_that_tells_no_rate_is_refused) {
+CLAIM_IN_ARENA (a_range_of_sizes_that_tells_no_rate_is_refused) {
   driver d;
-  error err = { 0 };
   link_result r;
-  arena *a = arena_new (0);
   ck_assert (driver_open (&d, emu_case_path (), &err) && driver_start (&d, 0, &err));
   ck_assert (!link_measure (&d, true, 65536, 1 << 30, a, &r, &err));
   ck_assert_int_eq (err.code, ERR_usage);
   driver_stop (&d);
-  arena_free (a);
 }
-END_TEST
 
 /* What is planted is found again: the groups, and what they carry. */
 static void expect_host (const gpu_host *h, int32_t n_groups) {
@@ -86,7 +81,7 @@ static void expect_host (const gpu_host *h, int32_t n_groups) {
   arena_free (a);
 }
 
-START_TEST (links_that_cards_share_are_found_with_what_they_carry) {
+CLAIM (links_that_cards_share_are_found_with_what_they_carry) {
   enum { G = 1000000000 };
   host_group cpus[] = {
     { .cards = 0x0f, .one_way = { 180LL * G, 190LL * G }, .both = { 90LL * G, 136LL * G } },
@@ -109,11 +104,7 @@ START_TEST (links_that_cards_share_are_found_with_what_they_carry) {
   two.n_groups = 0;
   expect_host (&two, 0);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { an_emulated_link_is_measured_as_it_was_made,
-                                 a_range_of_sizes_that_tells_no_rate_is_refused,
-                                 links_that_cards_share_are_found_with_what_they_carry, NULL };
-  return suite_run ("link", tests, 20);
+  return suite_run ("link", 20);
 }

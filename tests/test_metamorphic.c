@@ -30,7 +30,7 @@ static predicted cost (uint64_t seed, const random_case *c, arena *a) {
   return out;
 }
 
-START_TEST (names_change_nothing) {
+CLAIM (names_change_nothing) {
   for (int i = 0; i < suite_cases (200); i++) {
     arena *a = arena_new ((int64_t)64 << 20);
     random_case c;
@@ -49,11 +49,10 @@ START_TEST (names_change_nothing) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* Groups and the pool round up to 512 and sections down to bytes, which does not double; and a
    share rounds the rates. */
-START_TEST (twice_the_bytes_at_twice_the_rate_in_twice_the_memory_is_the_same) {
+CLAIM (twice_the_bytes_at_twice_the_rate_in_twice_the_memory_is_the_same) {
   const unsigned features =
       CASE_EVERYTHING & ~(unsigned)(CASE_GROUPS | CASE_POOL | CASE_SECTIONS | CASE_SHARE_PPM);
   for (int i = 0; i < suite_cases (400); i++) {
@@ -93,7 +92,6 @@ START_TEST (twice_the_bytes_at_twice_the_rate_in_twice_the_memory_is_the_same) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* Something is made faster; returns what. */
 static const char *quicken (random_state *r, random_case *c) {
@@ -158,7 +156,7 @@ static void try_quicker (int wanted, unsigned features, tally *n) {
   }
 }
 
-START_TEST (without_a_shared_rate_nothing_that_gets_faster_lengthens_the_step) {
+CLAIM (without_a_shared_rate_nothing_that_gets_faster_lengthens_the_step) {
   tally n = { 0 };
   int wanted = suite_cases (1000);
   try_quicker (wanted, CASE_EVERYTHING & ~(unsigned)CASE_SHARED_RATE, &n);
@@ -167,10 +165,9 @@ START_TEST (without_a_shared_rate_nothing_that_gets_faster_lengthens_the_step) {
   ck_assert_msg (n.slower == 0, "%d get slower; seed %llu by %lld ppm, when %s gets faster",
                  n.slower, (unsigned long long)n.worst_seed, (long long)n.worst_ppm, n.worst);
 }
-END_TEST
 
 /* With one there are exceptions, as docs/machine-model.md says; they are counted. */
-START_TEST (with_a_shared_rate_exceptions_are_rare_and_small) {
+CLAIM (with_a_shared_rate_exceptions_are_rare_and_small) {
   tally n = { 0 };
   int wanted = suite_cases (1000);
   try_quicker (wanted, CASE_EVERYTHING, &n);
@@ -182,7 +179,6 @@ START_TEST (with_a_shared_rate_exceptions_are_rare_and_small) {
   ck_assert_int_gt (n.faster, wanted / 10);
   ck_assert_int_lt (n.slower, wanted / 10);
 }
-END_TEST
 
 /* The exception of tests/cases/machine/timelines.md: with op 1 200 ns shorter, a copy in that
    nobody waits for begins early and slows the copy out that op 2 waits for. */
@@ -229,18 +225,11 @@ static int64_t exception (int64_t op_1_ns) {
   return out.step_ns;
 }
 
-START_TEST (with_a_shared_rate_a_shorter_op_can_lengthen_the_step) {
+CLAIM (with_a_shared_rate_a_shorter_op_can_lengthen_the_step) {
   ck_assert_int_eq (exception (300), 1510);
   ck_assert_int_eq (exception (100), 1577);
 }
-END_TEST
 
 int main (void) {
-  const TTest *tests[] = { names_change_nothing,
-                           twice_the_bytes_at_twice_the_rate_in_twice_the_memory_is_the_same,
-                           without_a_shared_rate_nothing_that_gets_faster_lengthens_the_step,
-                           with_a_shared_rate_exceptions_are_rare_and_small,
-                           with_a_shared_rate_a_shorter_op_can_lengthen_the_step,
-                           NULL };
-  return suite_run ("metamorphic", tests, 900);
+  return suite_run ("metamorphic", 900);
 }

@@ -21,6 +21,10 @@ static const struct extent {
   int64_t depth_divisor, ticks;
 } extents[] = { { 4, 10000 }, { 1, 300000 } };
 
+static int extents_tried (void) {
+  return suite_cases (1) > 1 ? 2 : 1;
+}
+
 static trace *network (const char *name, int64_t batch, int64_t depth, const device *d, arena *a) {
   error err = { 0 };
   zoo_request r = { .name = name,
@@ -88,9 +92,7 @@ static void check_proof (const trace *t, plan *p, const char *by, arena *a) {
   p->certificate.lower_bound_ns--;
 }
 
-START_TEST (vgg16_in_4_gib_runs_within_2_percent_by_sections) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (vgg16_in_4_gib_runs_within_2_percent_by_sections) {
   solution s;
   trace *t = network ("vgg16", 256, 0, &titanx, a);
   solve_options o = {
@@ -110,9 +112,7 @@ START_TEST (vgg16_in_4_gib_runs_within_2_percent_by_sections) {
   ck_assert_int_gt (s.plan->n_sections, 0);
   ck_assert_int_eq (s.plan->n_recomputes, 0);
   check_stored (t, s.plan, a);
-  arena_free (a);
 }
-END_TEST
 
 /* What is dropped and, by the changed plan, not there again for those who use it later. */
 static int32_t check_unreplaced (const trace *t, plan *p, arena *a) {
@@ -154,7 +154,7 @@ static int32_t check_late (const trace *t, plan *p, arena *a) {
   return tampered;
 }
 
-START_TEST (an_op_that_runs_again_reads_only_what_is_there) {
+CLAIM_EACH (an_op_that_runs_again_reads_only_what_is_there, 0, extents_tried ()) {
   arena *a = arena_new (0);
   error err = { 0 };
   solution s;
@@ -173,9 +173,8 @@ START_TEST (an_op_that_runs_again_reads_only_what_is_there) {
   ck_assert_msg (check_plan (t, s.plan, a, NULL, &err), "%s", err.text);
   arena_free (a);
 }
-END_TEST
 
-START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
+CLAIM_EACH (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file, 0, extents_tried ()) {
   arena *a = arena_new (0);
   error err = { 0 };
   solution swapped, mixed;
@@ -206,10 +205,9 @@ START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
   check_proof (t, mixed.plan, "drops-lp", a);
   arena_free (a);
 }
-END_TEST
 
 /* Thousands of small tensors: granules and the pool take more than a set is guessed to need. */
-START_TEST (what_an_unrolled_network_lacks_is_dropped_too) {
+CLAIM_EACH (what_an_unrolled_network_lacks_is_dropped_too, 0, extents_tried ()) {
   arena *a = arena_new (0);
   error err = { 0 };
   solution s;
@@ -229,10 +227,9 @@ START_TEST (what_an_unrolled_network_lacks_is_dropped_too) {
   ck_assert_msg (check_plan (t, s.plan, a, NULL, &err), "%s", err.text);
   arena_free (a);
 }
-END_TEST
 
 /* A residual sum is cheap to make again but for its inputs, which are gone: the proof says so. */
-START_TEST (sums_of_a_transformer_are_charged_with_what_went_into_them) {
+CLAIM_EACH (sums_of_a_transformer_are_charged_with_what_went_into_them, 0, extents_tried ()) {
   arena *a = arena_new (0);
   error err = { 0 };
   solution s;
@@ -274,12 +271,10 @@ START_TEST (sums_of_a_transformer_are_charged_with_what_went_into_them) {
   check_proof (t, s.plan, "drops-lp", a);
   arena_free (a);
 }
-END_TEST
 
 /* What programs, prices and plans take is one sum, and a limit is one of all of it: beyond it goes
    only what was begun, and what there must be to have any plan. */
-START_TEST (a_limit_is_one_of_programs_prices_and_plans_together) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (a_limit_is_one_of_programs_prices_and_plans_together) {
   device d = titanx;
   d.roofline.fp32_flops *= 50;
   d.roofline.memory_bytes_per_s *= 10;
@@ -307,9 +302,7 @@ START_TEST (a_limit_is_one_of_programs_prices_and_plans_together) {
     ck_assert_int_le (s.plan->predicted.step_ns, last_ns);
     last_ns = s.plan->predicted.step_ns;
   }
-  arena_free (a);
 }
-END_TEST
 
 /* How much of tensor x the program drops over op k. */
 static double dropped_at (const recompute_program *p, int32_t x, int32_t k) {
@@ -319,9 +312,7 @@ static double dropped_at (const recompute_program *p, int32_t x, int32_t k) {
   return -1;
 }
 
-START_TEST (the_guided_set_is_what_the_program_drops) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (the_guided_set_is_what_the_program_drops) {
   device d = titanx;
   d.roofline.fp32_flops *= 50;
   d.roofline.memory_bytes_per_s *= 10;
@@ -347,15 +338,11 @@ START_TEST (the_guided_set_is_what_the_program_drops) {
   variant_value carried;
   ck_assert (variant_bound (t, &nothing, &o, false, a, &carried, &err));
   ck_assert_int_lt (value.bound_ns, carried.bound_ns);
-  arena_free (a);
 }
-END_TEST
 
 /* Where most of the step waits for the link, what is made again by segments costs less than what
    moves instead. */
-START_TEST (segments_are_ranked_by_the_bounds_of_their_programs) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (segments_are_ranked_by_the_bounds_of_their_programs) {
   device d = titanx;
   d.roofline.fp32_flops *= 50;
   d.roofline.memory_bytes_per_s *= 10;
@@ -384,22 +371,8 @@ START_TEST (segments_are_ranked_by_the_bounds_of_their_programs) {
   ck_assert_int_eq (value.bound_ns, more.value.bound_ns);
   ck_assert (recompute_ranked (&q, program.bound.lower_bound_ns, a, &none, &err));
   ck_assert_int_eq (none.best.n_recomputes, 0);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  int end = suite_cases (1) > 1 ? 2 : 1;
-  const suite_row rows[] = {
-    { vgg16_in_4_gib_runs_within_2_percent_by_sections, 0, 0 },
-    { an_op_that_runs_again_reads_only_what_is_there, 0, end },
-    { a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file, 0, end },
-    { what_an_unrolled_network_lacks_is_dropped_too, 0, end },
-    { sums_of_a_transformer_are_charged_with_what_went_into_them, 0, end },
-    { the_guided_set_is_what_the_program_drops, 0, 0 },
-    { segments_are_ranked_by_the_bounds_of_their_programs, 0, 0 },
-    { a_limit_is_one_of_programs_prices_and_plans_together, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("mix", rows, NULL, NULL, 120);
+  return suite_run ("mix", 120);
 }

@@ -19,7 +19,7 @@
 
 enum { CASES = 12 };
 
-START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
+CLAIM (no_random_plan_beats_the_bound_of_its_cut) {
   int over = 0, dropped = 0;
   for (int seed = 1; seed <= 125 * suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -55,11 +55,10 @@ START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
   ck_assert_int_gt (over, 25 * suite_cases (CASES));
   ck_assert_int_gt (dropped, 2 * suite_cases (CASES));
 }
-END_TEST
 
 /* The program charges dead inputs as well, which is right for entries that keep nothing beyond its
    last use: all that the planner makes are such. */
-START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
+CLAIM (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
   int compared = 0, tighter = 0, near = 0;
   for (int seed = 1; seed <= 75 * suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -126,7 +125,6 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
   ck_assert_msg (compared > 37 * suite_cases (CASES) && tighter > 0 && near > 5,
                  "%d compared, %d tighter, %d near", compared, tighter, near);
 }
-END_TEST
 
 /* Every set of drops and every single section of a tiny trace, each with its greedy plans. */
 static int64_t least_of_all (const trace *t, const solve_options *o, arena *a) {
@@ -173,7 +171,7 @@ static int64_t least_of_all (const trace *t, const solve_options *o, arena *a) {
   return least;
 }
 
-START_TEST (bound_least_of_all_cuts_and_drops_and_plan_are_in_order) {
+CLAIM (bound_least_of_all_cuts_and_drops_and_plan_are_in_order) {
   int solved = 0;
   for (int seed = 1; seed <= 2 * suite_cases (CASES) / 3; seed++) {
     arena *a = arena_new (0);
@@ -216,10 +214,9 @@ START_TEST (bound_least_of_all_cuts_and_drops_and_plan_are_in_order) {
   }
   ck_assert_int_gt (solved, 2);
 }
-END_TEST
 
 /* Whatever is allowed beside swapping, the plan without it stays a candidate. */
-START_TEST (allowing_more_never_worsens_a_plan) {
+CLAIM (allowing_more_never_worsens_a_plan) {
   static const struct {
     sections_mode sections;
     recompute_mode recompute;
@@ -263,9 +260,8 @@ START_TEST (allowing_more_never_worsens_a_plan) {
   ck_assert_int_gt (compared, 15);
   ck_assert_int_gt (gained, 0);
 }
-END_TEST
 
-START_TEST (chains_end_where_the_rewriting_begins_to_refuse) {
+CLAIM (chains_end_where_the_rewriting_begins_to_refuse) {
   int ends = 0;
   for (int seed = 1; seed <= 50 * suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -295,12 +291,9 @@ START_TEST (chains_end_where_the_rewriting_begins_to_refuse) {
   }
   ck_assert_int_gt (ends, 50);
 }
-END_TEST
 
 /* A mask comes with what it masks: dropped with it, it is made by the same run, and stays. */
-START_TEST (what_a_run_makes_besides_takes_its_place_too) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (what_a_run_makes_besides_takes_its_place_too) {
   uses u;
   drop *drops;
   recompute *entries;
@@ -337,19 +330,8 @@ START_TEST (what_a_run_makes_besides_takes_its_place_too) {
   ck_assert_int_eq (entries[0].ops.at[0], 1);
   ck_assert_int_eq (entries[0].replaces.count, 2);
   ck_assert (entries[0].replaces.at[0] == 1 && entries[0].replaces.at[1] == 2);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    no_random_plan_beats_the_bound_of_its_cut,
-    no_set_of_drops_beats_the_program_and_none_keeps_the_dead,
-    bound_least_of_all_cuts_and_drops_and_plan_are_in_order,
-    allowing_more_never_worsens_a_plan,
-    chains_end_where_the_rewriting_begins_to_refuse,
-    what_a_run_makes_besides_takes_its_place_too,
-    NULL,
-  };
-  return suite_run ("mix random", tests, 120);
+  return suite_run ("mix random", 120);
 }

@@ -5,7 +5,7 @@
 
 enum { SEED = 1, PAIRS = 10, PART = 2000 };
 
-START_TEST (more_is_never_worse) {
+CLAIM_EACH (more_is_never_worse, 0, MORE_KINDS) {
   for (int i = 0; i < suite_cases (PAIRS); i++) {
     error err = { 0 };
     more_pair p;
@@ -14,9 +14,7 @@ START_TEST (more_is_never_worse) {
                    more_kinds[_i], i, p.what, (long long)p.less_ns, (long long)p.more_ns);
   }
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = { { more_is_never_worse, 0, MORE_KINDS }, { NULL, 0, 0 } };
-  return suite_run_rows ("more", rows, NULL, NULL, 120);
+  return suite_run ("more", 120);
 }

@@ -79,7 +79,7 @@ static void check_value (const trace *t, const solve_options *o, const narrowed 
   ck_assert_int_eq (again.compute_ns, n->value.compute_ns);
 }
 
-START_TEST (only_the_op_that_is_too_large_stays_cut) {
+CLAIM (only_the_op_that_is_too_large_stays_cut) {
   static const section_order orders[] = { SECTION_LEVEL, SECTION_DEPTH };
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
     arena *a = arena_new (0);
@@ -87,9 +87,7 @@ START_TEST (only_the_op_that_is_too_large_stays_cut) {
     trace *t = line (a);
     section all = { 0, LAYERS, 4, orders[i] };
     variant v = { .name = "all", .sections = &all, .n_sections = 1 };
-    solve_options o = {
-      .device = &card, .budget_bytes = 24 * MIB, .host_bytes = card.host_bytes
-    };
+    solve_options o = { .device = &card, .budget_bytes = 24 * MIB, .host_bytes = card.host_bytes };
     narrowed n = begin (t, &o, &v, a);
     ck_assert (narrow_cut (t, &o, ENOUGH, a, a, &n, &err));
     ck_assert_int_eq (n.v.n_sections, 1);
@@ -103,11 +101,8 @@ START_TEST (only_the_op_that_is_too_large_stays_cut) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (a_stretch_is_taken_out_of_the_middle_of_a_section) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (a_stretch_is_taken_out_of_the_middle_of_a_section) {
   trace *t = line (a);
   t->ops[0].workspace_bytes = t->ops[LAYERS - 1].workspace_bytes = 24 * MIB;
   t->ops[LARGE].workspace_bytes = 0;
@@ -122,13 +117,9 @@ START_TEST (a_stretch_is_taken_out_of_the_middle_of_a_section) {
   ck_assert_int_eq (n.v.sections[1].first, LAYERS - 1);
   ck_assert_int_eq (n.v.sections[1].end, LAYERS);
   check_value (t, &o, &n, a);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (entries_that_memory_does_not_ask_for_go) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (entries_that_memory_does_not_ask_for_go) {
   trace *t = there_and_back (a);
   recompute each[LAYERS / 2];
   int32_t ops[LAYERS / 2], made[LAYERS / 2];
@@ -156,13 +147,9 @@ START_TEST (entries_that_memory_does_not_ask_for_go) {
   for (int32_t i = 1; i < n.v.n_recomputes; i++)
     ck_assert_int_gt (n.v.recomputes[i].before, n.v.recomputes[i - 1].before);
   check_value (t, &o, &n, a);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (ticks_end_it_with_what_is_found_by_then) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (ticks_end_it_with_what_is_found_by_then) {
   trace *t = line (a);
   section all = { 0, LAYERS, 4, SECTION_DEPTH };
   variant v = { .name = "all", .sections = &all, .n_sections = 1 };
@@ -173,15 +160,8 @@ START_TEST (ticks_end_it_with_what_is_found_by_then) {
   ck_assert (narrow_cut (t, &o, 1, a, a, &n, &err));
   ck_assert_int_eq (n.tried, 1);
   check_value (t, &o, &n, a);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { only_the_op_that_is_too_large_stays_cut,
-                                 a_stretch_is_taken_out_of_the_middle_of_a_section,
-                                 entries_that_memory_does_not_ask_for_go,
-                                 ticks_end_it_with_what_is_found_by_then,
-                                 NULL };
-  return suite_run ("narrow", tests, 60);
+  return suite_run ("narrow", 60);
 }

@@ -17,9 +17,7 @@
 
 enum { CASES = 40, DAYS = 40, NETWORKS = 8, OPS = 50, MB = 1 << 20 };
 
-START_TEST (a_day_stays_within_its_noise_and_no_two_are_alike) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (a_day_stays_within_its_noise_and_no_two_are_alike) {
   trace *t = synthetic (SYNTHETIC_GPT, 300, 1, a, &err), day, same, next;
   noise_options o = { 25, 2, 7 }, other = { 25, 2, 8 };
   ck_assert_msg (t != NULL, "%s", err.text);
@@ -40,9 +38,7 @@ START_TEST (a_day_stays_within_its_noise_and_no_two_are_alike) {
   size_t size = (size_t)t->n_ops * sizeof *t->ops;
   ck_assert (noise_day (t, &o, 1, a, &next, &err) && memcmp (next.ops, day.ops, size) != 0);
   ck_assert (noise_day (t, &other, 0, a, &next, &err) && memcmp (next.ops, day.ops, size) != 0);
-  arena_free (a);
 }
-END_TEST
 
 /* By the reference, day by day, without sorting: how many days are no worse. */
 static int64_t ranked (const int64_t *ppm, int32_t n, int32_t rank) {
@@ -58,7 +54,7 @@ static int64_t ranked (const int64_t *ppm, int32_t n, int32_t rank) {
   return INT64_MIN;
 }
 
-START_TEST (the_spread_is_what_the_reference_says_of_each_day) {
+CLAIM (the_spread_is_what_the_reference_says_of_each_day) {
   int apart = 0;
   for (uint64_t seed = 1; seed <= CASES; seed++) {
     arena *a = arena_new (0);
@@ -93,7 +89,6 @@ START_TEST (the_spread_is_what_the_reference_says_of_each_day) {
   }
   ck_assert_int_ge (apart, CASES / 3);
 }
-END_TEST
 
 static device link_of (int64_t rate) {
   return (device){ .name = "test",
@@ -144,9 +139,7 @@ static noise_spread spread_of (const trace *t, const plan *p, int32_t percent, a
   return out;
 }
 
-START_TEST (of_two_plans_that_take_as_long_the_steadier_is_taken) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (of_two_plans_that_take_as_long_the_steadier_is_taken) {
   trace *t = one_rest (a, &err);
   device d = link_of (4 * (int64_t)MB * 1000000 / 78); /* kept takes 78 us */
   solution plain, told;
@@ -162,9 +155,7 @@ START_TEST (of_two_plans_that_take_as_long_the_steadier_is_taken) {
   ck_assert_int_eq (taken.p95_ppm, 0);
   ck_assert_int_eq (told.robust.p95_ppm, taken.p95_ppm);
   ck_assert_int_eq (told.robust.fastest_p95_ppm, first.p95_ppm);
-  arena_free (a);
 }
-END_TEST
 
 /* Half way from the floor to the peak, and a little. */
 static int64_t middle (const trace *t, arena *a) {
@@ -177,7 +168,7 @@ static int64_t middle (const trace *t, arena *a) {
 }
 
 /* Of random networks: what is said is true, nothing else is lost, and it helps. */
-START_TEST (the_steadier_plan_is_as_good_and_what_is_said_of_it_is_true) {
+CLAIM (the_steadier_plan_is_as_good_and_what_is_said_of_it_is_true) {
   int better = 0, chosen = 0;
   for (uint64_t seed = 1; seed <= NETWORKS; seed++) {
     arena *a = arena_new (0);
@@ -210,11 +201,8 @@ START_TEST (the_steadier_plan_is_as_good_and_what_is_said_of_it_is_true) {
   ck_assert_int_ge (chosen, NETWORKS / 2);
   ck_assert_int_ge (better, 1);
 }
-END_TEST
 
-START_TEST (the_same_seed_gives_the_same_plan) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (the_same_seed_gives_the_same_plan) {
   trace *t = synthetic (SYNTHETIC_RESNET, OPS, 5, a, &err);
   device d = link_of (17000000000);
   solution s[2];
@@ -229,16 +217,8 @@ START_TEST (the_same_seed_gives_the_same_plan) {
              memcmp (text[0].data, text[1].data, (size_t)text[0].size) == 0);
   bytes_free (&text[0]);
   bytes_free (&text[1]);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { a_day_stays_within_its_noise_and_no_two_are_alike,
-                                 the_spread_is_what_the_reference_says_of_each_day,
-                                 of_two_plans_that_take_as_long_the_steadier_is_taken,
-                                 the_steadier_plan_is_as_good_and_what_is_said_of_it_is_true,
-                                 the_same_seed_gives_the_same_plan,
-                                 NULL };
-  return suite_run ("noise", tests, 240);
+  return suite_run ("noise", 240);
 }

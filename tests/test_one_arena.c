@@ -58,7 +58,7 @@ static void fits (const boxes *b, const char *name) {
   arena_free (a);
 }
 
-START_TEST (recorded_allocations_fit_in_their_capacity) {
+CLAIM (recorded_allocations_fit_in_their_capacity) {
   static const char *const names[] = { "A", "B", "C" };
   const char *folder = getenv ("FERRY_REAL_TRACES");
   for (int i = 0; folder && i < 3; i++) {
@@ -78,7 +78,6 @@ START_TEST (recorded_allocations_fit_in_their_capacity) {
     fits (&b, path);
   }
 }
-END_TEST
 
 /* A rectangle of time and bytes, cut into two again and again; each piece is then a little
    smaller. */
@@ -102,7 +101,7 @@ static void cut (boxes *b, random_state *r, const int64_t side[4], int depth) {
   cut (b, r, (int64_t[]){ in_time ? at : from, end, in_time ? low : at, high }, depth - 1);
 }
 
-START_TEST (made_allocations_fit_in_their_capacity) {
+CLAIM (made_allocations_fit_in_their_capacity) {
   for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (12); seed++) {
     static boxes b;
     char name[40];
@@ -114,7 +113,6 @@ START_TEST (made_allocations_fit_in_their_capacity) {
     fits (&b, name);
   }
 }
-END_TEST
 
 enum { MOMENTS = 1000, LAYERS = 60, STEP = 512, MOST_STEPS = 9 * LAYERS };
 
@@ -163,7 +161,7 @@ static int64_t height_of (const boxes *b, const int64_t *offset) {
   return height;
 }
 
-START_TEST (a_skyline_goes_around_the_circle_and_rounds_only_lower_it) {
+CLAIM (a_skyline_goes_around_the_circle_and_rounds_only_lower_it) {
   for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (20); seed++) {
     static boxes b;
     random_state r = random_seed (seed);
@@ -191,7 +189,6 @@ START_TEST (a_skyline_goes_around_the_circle_and_rounds_only_lower_it) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* ---- plans of random traces ---- */
 
@@ -261,7 +258,7 @@ static bool share (const granule_run *x, const granule_run *y) {
   return x->first < y->first + y->count && y->first < x->first + x->count;
 }
 
-START_TEST (stays_that_meet_share_no_byte_and_the_budget_is_kept) {
+CLAIM (stays_that_meet_share_no_byte_and_the_budget_is_kept) {
   int done = 0, moved = 0;
   for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -295,9 +292,8 @@ START_TEST (stays_that_meet_share_no_byte_and_the_budget_is_kept) {
   ck_assert_int_gt (done, suite_cases (CASES) / 3);
   ck_assert_int_gt (moved, suite_cases (CASES) / 8);
 }
-END_TEST
 
-START_TEST (whichever_is_better_is_never_worse_than_granules) {
+CLAIM (whichever_is_better_is_never_worse_than_granules) {
   int better = 0;
   for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -316,10 +312,9 @@ START_TEST (whichever_is_better_is_never_worse_than_granules) {
   }
   ck_assert_int_gt (better, 0);
 }
-END_TEST
 
 /* Any stay moved onto another that is there at the same time is refused. */
-START_TEST (other_offsets_are_refused) {
+CLAIM (other_offsets_are_refused) {
   int tried = 0;
   for (uint64_t seed = 1; seed <= 40; seed++) {
     arena *a = arena_new (0);
@@ -349,7 +344,6 @@ START_TEST (other_offsets_are_refused) {
   }
   ck_assert_int_gt (tried, 50);
 }
-END_TEST
 
 /* ---- on the emulator ---- */
 
@@ -376,8 +370,7 @@ static problem network_of (zoo_request q, int64_t percent, arena *a) {
   ck_assert_msg ((p.c.trace = zoo_trace (&q, a, &err)), "%s", err.text);
   ck_assert (units_of (p.c.trace, NULL, 0, PLACEMENT_STEP, 0, a, &u, &err));
   ck_assert (gaps_of (&u, PLACEMENT_STEP, (int64_t)1 << 40, a, &g, &err));
-  p.budget_bytes =
-      (g.floor_bytes + (g.peak_bytes - g.floor_bytes) * percent / 100) / 65536 * 65536;
+  p.budget_bytes = (g.floor_bytes + (g.peak_bytes - g.floor_bytes) * percent / 100) / 65536 * 65536;
   return p;
 }
 
@@ -400,12 +393,17 @@ static void replays (const char *name, const problem *p, arena *a) {
   ck_assert_int_eq (r.predicted.step_ns, r.seen.step_ns);
 }
 
-START_TEST (every_byte_is_right_in_an_arena) {
+CLAIM (every_byte_is_right_in_an_arena) {
   static const zoo_request networks[] = {
     { .name = "vgg16", .batch = 2, .width_divisor = 16, .classes = 10 },
     { .name = "resnet50", .batch = 2, .width_divisor = 16, .depth_divisor = 4, .classes = 10 },
     { .name = "seq2seq", .batch = 2, .width_divisor = 16, .seq = 8, .classes = 50 },
-    { .name = "gpt2", .batch = 2, .width_divisor = 4, .depth_divisor = 4, .seq = 32, .classes = 50 },
+    { .name = "gpt2",
+      .batch = 2,
+      .width_divisor = 4,
+      .depth_divisor = 4,
+      .seq = 32,
+      .classes = 50 },
   };
   for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
     for (int64_t percent = 20; percent < 70; percent += 46) {
@@ -415,7 +413,6 @@ START_TEST (every_byte_is_right_in_an_arena) {
       arena_free (a);
     }
 }
-END_TEST
 
 static int64_t step_of (const problem *p, int64_t late_ticks, arena *a) {
   error err = { 0 };
@@ -434,23 +431,11 @@ static int64_t step_of (const problem *p, int64_t late_ticks, arena *a) {
 
 /* Where all that a run holds has no places, a little of it comes later or leaves earlier: without
    that everything waits. */
-START_TEST (what_has_no_places_is_there_for_less_of_the_step) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (what_has_no_places_is_there_for_less_of_the_step) {
   problem p = network_of ((zoo_request){ .name = "resnet18", .batch = 16 }, 10, a);
   ck_assert_int_lt (step_of (&p, 1600000, a) * 5, step_of (&p, 0, a) * 4);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { recorded_allocations_fit_in_their_capacity,
-                                 made_allocations_fit_in_their_capacity,
-                                 a_skyline_goes_around_the_circle_and_rounds_only_lower_it,
-                                 stays_that_meet_share_no_byte_and_the_budget_is_kept,
-                                 whichever_is_better_is_never_worse_than_granules,
-                                 other_offsets_are_refused,
-                                 every_byte_is_right_in_an_arena,
-                                 what_has_no_places_is_there_for_less_of_the_step,
-                                 NULL };
-  return suite_run ("one_arena", tests, 120);
+  return suite_run ("one_arena", 120);
 }

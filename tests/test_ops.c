@@ -118,14 +118,13 @@ static void check_gradients (const gradient_case *g, int64_t batch) {
   op_bench_end (&b);
 }
 
-START_TEST (gradients_are_those_of_finite_differences) {
+CLAIM (gradients_are_those_of_finite_differences) {
   for (int i = 0; i < op_cases_count; i++)
     for (int64_t batch = 1; batch <= 5; batch += 2)
       if (batch > 1 || op_cases[i].c.kind != COMPUTE_batchnorm_fwd ||
           op_cases[i].c.batchnorm.inner > 1)
         check_gradients (&op_cases[i], batch);
 }
-END_TEST
 
 /* ---- parts ---- */
 
@@ -139,7 +138,7 @@ static void run_both (op_bench *b, const gradient_case *g, const compute *c,
   }
 }
 
-START_TEST (parts_and_pieces_give_what_the_whole_gives) {
+CLAIM (parts_and_pieces_give_what_the_whole_gives) {
   static const int64_t parts[] = { 1, 2, 3, 7 }, cuts[] = { -1, 1, 3, 4 };
   for (int i = 0; i < op_cases_count; i++) {
     const gradient_case *g = &op_cases[i];
@@ -167,11 +166,10 @@ START_TEST (parts_and_pieces_give_what_the_whole_gives) {
     op_bench_end (&b);
   }
 }
-END_TEST
 
 /* ---- what is added to, what stands in place ---- */
 
-START_TEST (a_gradient_can_be_added_to_another) {
+CLAIM (a_gradient_can_be_added_to_another) {
   int tried = 0;
   for (int i = 0; i < op_cases_count; i++)
     for (int k = 0; k < op_cases[i].n_back; k++) {
@@ -217,7 +215,6 @@ START_TEST (a_gradient_can_be_added_to_another) {
     }
   ck_assert_int_gt (tried, 25);
 }
-END_TEST
 
 /* Sets in_place where the kind has it. */
 static bool put_in_place (compute *c) {
@@ -264,7 +261,7 @@ static void check_in_place (op_bench *b, const compute *c, const char *from, con
   ck_assert_mem_eq (x->data, y->data, (size_t)x->bytes);
 }
 
-START_TEST (in_place_gives_the_same) {
+CLAIM (in_place_gives_the_same) {
   for (int i = 0; i < op_cases_count; i++) {
     op_bench b;
     compute c = op_with_batch (&op_cases[i].c, 3), back = op_back_of (&c, op_cases[i].back[0]);
@@ -276,9 +273,8 @@ START_TEST (in_place_gives_the_same) {
     op_bench_end (&b);
   }
 }
-END_TEST
 
-START_TEST (sums_zeros_and_turned_rows_are_what_they_say) {
+CLAIM (sums_zeros_and_turned_rows_are_what_they_say) {
   op_bench b;
   op_bench_begin (&b, 5);
   compute c = { .kind = COMPUTE_add, .map = { 3, 7, 0 } };
@@ -305,9 +301,8 @@ START_TEST (sums_zeros_and_turned_rows_are_what_they_say) {
         ck_assert_float_eq (y[i * 10 + k * 2 + r], x[i * 10 + r * 5 + k]);
   op_bench_end (&b);
 }
-END_TEST
 
-START_TEST (no_kind_is_left_out) {
+CLAIM (no_kind_is_left_out) {
   static const compute_kind elsewhere[] = { COMPUTE_add,   COMPUTE_zero,     COMPUTE_transpose,
                                             COMPUTE_sgd,   COMPUTE_momentum, COMPUTE_adam,
                                             COMPUTE_matmul };
@@ -322,11 +317,10 @@ START_TEST (no_kind_is_left_out) {
   for (int i = 0; i < COMPUTE_KINDS; i++)
     ck_assert_msg (tested[i], "%s has no test", compute_kind_names[i]);
 }
-END_TEST
 
 /* What the table calls the backward of a kind is what its gradients were tested with, and nothing
    is a backward of nothing. */
-START_TEST (the_table_names_the_backward_that_was_tested) {
+CLAIM (the_table_names_the_backward_that_was_tested) {
   bool named[COMPUTE_KINDS] = { false };
   compute_kind back[COMPUTE_MOST_BACK];
   for (int i = 0; i < COMPUTE_KINDS; i++) {
@@ -349,14 +343,7 @@ START_TEST (the_table_names_the_backward_that_was_tested) {
                      compute_kind_names[op_cases[i].c.kind]);
     }
 }
-END_TEST
 
 int main (void) {
-  const TTest *tests[] = {
-    gradients_are_those_of_finite_differences,    parts_and_pieces_give_what_the_whole_gives,
-    a_gradient_can_be_added_to_another,           in_place_gives_the_same,
-    sums_zeros_and_turned_rows_are_what_they_say, no_kind_is_left_out,
-    the_table_names_the_backward_that_was_tested, NULL
-  };
-  return suite_run ("ops", tests, 60);
+  return suite_run ("ops", 60);
 }

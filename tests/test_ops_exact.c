@@ -16,7 +16,7 @@
 #define STRIDE(d, h, w) .stride_d = d, .stride_h = h, .stride_w = w
 #define PAD(d, h, w) .pad_d = d, .pad_h = h, .pad_w = w
 
-START_TEST (running_statistics_follow_the_batch) {
+CLAIM (running_statistics_follow_the_batch) {
   op_bench b;
   compute c = { .kind = COMPUTE_batchnorm_fwd,
                 .batchnorm = { .batch = 3,
@@ -44,7 +44,6 @@ START_TEST (running_statistics_follow_the_batch) {
   op_bench_forget (&before);
   op_bench_end (&b);
 }
-END_TEST
 
 /* ---- products ---- */
 
@@ -78,7 +77,7 @@ static void check_matmul (compute_matmul s) {
   op_bench_end (&b);
 }
 
-START_TEST (products_of_activations_find_their_operands) {
+CLAIM (products_of_activations_find_their_operands) {
   for (int ta = 0; ta < 2; ta++)
     for (int tb = 0; tb < 2; tb++)
       check_matmul ((compute_matmul){ .batch = 3,
@@ -137,7 +136,6 @@ START_TEST (products_of_activations_find_their_operands) {
                                   .c_row = 24,
                                   .update_c = 1 });
 }
-END_TEST
 
 static void check_conv (compute_conv s) {
   compute c = { .kind = COMPUTE_conv_fwd, .conv = s };
@@ -167,7 +165,7 @@ static void check_conv (compute_conv s) {
   op_bench_end (&b);
 }
 
-START_TEST (convolution_is_that_of_plain_loops) {
+CLAIM (convolution_is_that_of_plain_loops) {
   for (int i = 0; i < op_cases_count; i++)
     if (op_cases[i].c.kind == COMPUTE_conv_fwd)
       check_conv (op_with_batch (&op_cases[i].c, 3).conv);
@@ -188,9 +186,8 @@ START_TEST (convolution_is_that_of_plain_loops) {
                               STRIDE (1, 1, 1),
                               PAD (0, 2, 2) });
 }
-END_TEST
 
-START_TEST (transposed_convolution_is_that_of_plain_loops) {
+CLAIM (transposed_convolution_is_that_of_plain_loops) {
   for (int i = 0; i < op_cases_count; i++) {
     compute c = op_with_batch (&op_cases[i].c, 3);
     op_bench b;
@@ -207,9 +204,8 @@ START_TEST (transposed_convolution_is_that_of_plain_loops) {
     op_bench_end (&b);
   }
 }
-END_TEST
 
-START_TEST (our_own_product_is_that_of_the_library) {
+CLAIM (our_own_product_is_that_of_the_library) {
   static const int64_t sizes[][3] = { { 1, 1, 1 },      { 5, 7, 3 },   { 64, 256, 256 },
                                       { 65, 257, 300 }, { 3, 1, 700 }, { 130, 9, 17 } };
   random_state r = random_seed (4);
@@ -247,7 +243,6 @@ START_TEST (our_own_product_is_that_of_the_library) {
       free (m[k]);
   }
 }
-END_TEST
 
 /* The door does not ask for this. */
 static int threads_now (void) {
@@ -260,7 +255,7 @@ static int threads_now (void) {
 }
 
 /* Large enough that OpenBLAS would share it out. */
-START_TEST (the_number_of_threads_changes_no_bit) {
+CLAIM (the_number_of_threads_changes_no_bit) {
   compute c = { .kind = COMPUTE_linear_fwd,
                 .linear = { .batch = 301, .rows = 1, .in = 517, .out = 403 } };
   op_bench b;
@@ -279,10 +274,9 @@ START_TEST (the_number_of_threads_changes_no_bit) {
   op_bench_forget (&one);
   op_bench_end (&b);
 }
-END_TEST
 
 /* A plan puts a tensor anywhere; numbers in odd places must give the same bits. */
-START_TEST (where_operands_lie_changes_no_bit) {
+CLAIM (where_operands_lie_changes_no_bit) {
   random_state r = random_seed (14);
   blas library;
   blas_open (&library);
@@ -306,11 +300,10 @@ START_TEST (where_operands_lie_changes_no_bit) {
       free (at[x / 3][x % 3]);
   }
 }
-END_TEST
 
 /* ---- random numbers ---- */
 
-START_TEST (dropout_depends_on_seed_step_and_place_only) {
+CLAIM (dropout_depends_on_seed_step_and_place_only) {
   op_bench b;
   compute c = { .kind = COMPUTE_dropout_fwd,
                 .dropout = { .batch = 5, .size = 1000, .rate_ppm = 300000, .seed = 9 } };
@@ -337,7 +330,6 @@ START_TEST (dropout_depends_on_seed_step_and_place_only) {
   ck_assert_mem_eq (now, first + 1000, 4000);
   op_bench_end (&b);
 }
-END_TEST
 
 /* ---- updates ---- */
 
@@ -380,7 +372,7 @@ static void check_update (compute c) {
   op_bench_end (&b);
 }
 
-START_TEST (updates_follow_their_formulae) {
+CLAIM (updates_follow_their_formulae) {
   for (int master = 0; master < 2; master++) {
     check_update ((compute){
         .kind = COMPUTE_sgd,
@@ -401,11 +393,10 @@ START_TEST (updates_follow_their_formulae) {
                                          .master = master } });
   }
 }
-END_TEST
 
 /* ---- calls that make no sense ---- */
 
-START_TEST (a_wrong_call_is_told) {
+CLAIM (a_wrong_call_is_told) {
   ops_piece x = { (float[4]){ 0 }, 2 }, t = { (int32_t[2]){ 1, 5 }, 2 }, y = { (float[8]){ 0 }, 2 };
   ops_operand three[] = { { &t, 1 }, { &x, 1 }, { &y, 1 } };
   compute c = { .kind = COMPUTE_embedding_fwd,
@@ -431,19 +422,7 @@ START_TEST (a_wrong_call_is_told) {
   ck_says (&err, "embedding_fwd in bf16: the CPU calculates in fp32 only");
   ops_free (o);
 }
-END_TEST
 
 int main (void) {
-  const TTest *tests[] = { running_statistics_follow_the_batch,
-                           products_of_activations_find_their_operands,
-                           convolution_is_that_of_plain_loops,
-                           transposed_convolution_is_that_of_plain_loops,
-                           our_own_product_is_that_of_the_library,
-                           where_operands_lie_changes_no_bit,
-                           the_number_of_threads_changes_no_bit,
-                           dropout_depends_on_seed_step_and_place_only,
-                           updates_follow_their_formulae,
-                           a_wrong_call_is_told,
-                           NULL };
-  return suite_run ("ops_exact", tests, 60);
+  return suite_run ("ops_exact", 60);
 }

@@ -88,7 +88,7 @@ static void try_order (uint64_t seed, arena *a, tally *n) {
   same_values (c.trace, x.trace, order, a);
 }
 
-START_TEST (legal_orders_keep_every_value_and_all_others_are_refused) {
+CLAIM (legal_orders_keep_every_value_and_all_others_are_refused) {
   int wanted = suite_cases (4000);
   tally n = { 0 };
   for (int i = 0; i < wanted; i++) {
@@ -100,9 +100,8 @@ START_TEST (legal_orders_keep_every_value_and_all_others_are_refused) {
   ck_assert_int_gt (n.legal, wanted / 20);
   ck_assert_int_gt (n.refused, wanted / 20);
 }
-END_TEST
 
-START_TEST (runs_that_are_not_all_ops_once_are_refused) {
+CLAIM (runs_that_are_not_all_ops_once_are_refused) {
   static const struct {
     op_run runs[3];
     int32_t n;
@@ -127,9 +126,8 @@ START_TEST (runs_that_are_not_all_ops_once_are_refused) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (an_order_survives_its_file) {
+CLAIM (an_order_survives_its_file) {
   arena *a = arena_new (0);
   error err = { 0 };
   random_case c;
@@ -150,7 +148,6 @@ START_TEST (an_order_survives_its_file) {
   }
   arena_free (a);
 }
-END_TEST
 
 /* ---- early updates ---- */
 
@@ -180,7 +177,7 @@ static void is_early (const trace *t, const int32_t *order) {
   }
 }
 
-START_TEST (updates_move_to_where_their_gradients_are_final) {
+CLAIM_EACH (updates_move_to_where_their_gradients_are_final, 0, 4) {
   static const char *const nets[] = { "vgg16", "resnet50", "gpt2", "charrnn" };
   const trace *early, *t = made (&(zoo_request){
                           .name = nets[_i], .batch = 4, .optimizer = ZOO_ADAM, .device = &card });
@@ -192,9 +189,8 @@ START_TEST (updates_move_to_where_their_gradients_are_final) {
   ck_assert (ref_order_keeps (t, order));
   is_early (t, order);
 }
-END_TEST
 
-START_TEST (a_look_that_stays_the_best_has_the_bound_of_all_cuts) {
+CLAIM (a_look_that_stays_the_best_has_the_bound_of_all_cuts) {
   const trace *t = made (
       &(zoo_request){ .name = "vgg16", .batch = 64, .optimizer = ZOO_MOMENTUM, .device = &card });
   char digest[TRACE_DIGEST];
@@ -215,16 +211,7 @@ START_TEST (a_look_that_stays_the_best_has_the_bound_of_all_cuts) {
   ck_assert_int_eq (s.bound.lower_bound_ns, s.plan->certificate.lower_bound_ns);
   ck_assert_int_le (s.bound.lower_bound_ns, s.plan->predicted.step_ns);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { legal_orders_keep_every_value_and_all_others_are_refused, 0, 0 },
-    { runs_that_are_not_all_ops_once_are_refused, 0, 0 },
-    { an_order_survives_its_file, 0, 0 },
-    { updates_move_to_where_their_gradients_are_final, 0, 4 },
-    { a_look_that_stays_the_best_has_the_bound_of_all_cuts, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return zoo_run ("order", rows);
+  return suite_run_with ("order", zoo_set_up, zoo_tear_down, 60);
 }

@@ -39,7 +39,7 @@ static tried try_all (const pack_job *jobs, int32_t n, const pack_limits *limits
   }
 }
 
-START_TEST (packing_is_as_good_as_trying_everything) {
+CLAIM (packing_is_as_good_as_trying_everything) {
   int fitted = 0, refused = 0;
   for (uint64_t seed = 1; seed <= PACKS; seed++) {
     random_state r = random_seed (seed);
@@ -79,7 +79,6 @@ START_TEST (packing_is_as_good_as_trying_everything) {
   ck_assert_int_gt (fitted, PACKS / 5);
   ck_assert_int_gt (refused, PACKS / 20);
 }
-END_TEST
 
 /* ---- over cards ---- */
 
@@ -189,7 +188,7 @@ static outcome try_set (const fleet *f, uint32_t set) {
   }
 }
 
-START_TEST (spreading_over_cards_is_as_good_as_trying_everything) {
+CLAIM (spreading_over_cards_is_as_good_as_trying_everything) {
   int all = 0, some = 0, several = 0;
   for (uint64_t seed = 1; seed <= PACKS; seed++) {
     fleet f = fleet_of (seed);
@@ -228,10 +227,7 @@ START_TEST (spreading_over_cards_is_as_good_as_trying_everything) {
   ck_assert_int_gt (some, PACKS / 20);
   ck_assert_int_gt (several, PACKS / 10);
 }
-END_TEST
 
 int main (void) {
-  const TTest *tests[] = { packing_is_as_good_as_trying_everything,
-                           spreading_over_cards_is_as_good_as_trying_everything, NULL };
-  return suite_run ("pack", tests, 60);
+  return suite_run ("pack", 60);
 }

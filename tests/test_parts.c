@@ -15,7 +15,7 @@ static int read_copy (const char *data, int64_t size, part out[MOST], error *err
   return parts_read (data, size, a, out, MOST, &n, err) ? n : -1;
 }
 
-START_TEST (files_come_out_as_they_went_in_whatever_they_hold) {
+CLAIM (files_come_out_as_they_went_in_whatever_they_hold) {
   random_state r = random_seed (7);
   for (int round = 0; round < 300; round++) {
     char data[MOST][400], boundary[PARTS_LINE];
@@ -40,9 +40,8 @@ START_TEST (files_come_out_as_they_went_in_whatever_they_hold) {
     bytes_free (&text);
   }
 }
-END_TEST
 
-START_TEST (every_truncation_is_noticed) {
+CLAIM (every_truncation_is_noticed) {
   const part in[] = { { "x", "one", 3 }, { "y", "", 0 } };
   char boundary[PARTS_LINE];
   bytes text = { 0 };
@@ -60,9 +59,8 @@ START_TEST (every_truncation_is_noticed) {
   }
   bytes_free (&text);
 }
-END_TEST
 
-START_TEST (names_lose_their_folders_and_too_many_files_are_refused) {
+CLAIM (names_lose_their_folders_and_too_many_files_are_refused) {
   static const char text[] = "--b\r\ncontent-disposition: form-data; name=\"f\"; "
                              "filename=\"C:\\runs\\k.json\"\r\n\r\n1\r\n--b\r\n"
                              "Content-Type: text/plain\r\n\r\n2\r\n--b--";
@@ -76,9 +74,8 @@ START_TEST (names_lose_their_folders_and_too_many_files_are_refused) {
   ck_assert (!parts_read (text, sizeof text - 1, a, out, 1, &n, &err));
   ck_assert_ptr_nonnull (strstr (err.text, "more than 1 files"));
 }
-END_TEST
 
-START_TEST (what_ferry_imports_is_not_taken_for_parts) {
+CLAIM (what_ferry_imports_is_not_taken_for_parts) {
   static const char *const texts[] = { "",
                                        "-",
                                        "--",
@@ -91,7 +88,6 @@ START_TEST (what_ferry_imports_is_not_taken_for_parts) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     ck_assert (!parts_are (texts[i], (int64_t)strlen (texts[i])));
 }
-END_TEST
 
 static void set_up (void) {
   a = arena_new (0);
@@ -102,12 +98,5 @@ static void tear_down (void) {
 }
 
 int main (void) {
-  const suite_row rows[] = {
-    { files_come_out_as_they_went_in_whatever_they_hold, 0, 0 },
-    { every_truncation_is_noticed, 0, 0 },
-    { names_lose_their_folders_and_too_many_files_are_refused, 0, 0 },
-    { what_ferry_imports_is_not_taken_for_parts, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("parts", rows, set_up, tear_down, 30);
+  return suite_run_with ("parts", set_up, tear_down, 30);
 }

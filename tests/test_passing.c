@@ -7,7 +7,7 @@
 #include "base/passing.h"
 #include "tests/suite.h"
 
-START_TEST (files_arrive_in_order) {
+CLAIM (files_arrive_in_order) {
   int ends[2], one[2], two[2], got[2] = { -1, -1 };
   char text[4] = "";
   ck_assert (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
@@ -19,9 +19,8 @@ START_TEST (files_arrive_in_order) {
   ck_assert (write (got[1], "def", 3) == 3 && read (two[0], text, 3) == 3);
   ck_assert_str_eq (text, "def");
 }
-END_TEST
 
-START_TEST (other_messages_are_none) {
+CLAIM (other_messages_are_none) {
   int ends[2], got[2] = { -1, -1 };
   ck_assert (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
   int next = dup (ends[0]);
@@ -37,9 +36,7 @@ START_TEST (other_messages_are_none) {
   ck_assert (!passing_take (ends[1], got, 2));
   ck_assert (!passing_send (ends[1], (int[]){ 0 }, 1));
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { files_arrive_in_order, other_messages_are_none, NULL };
-  return suite_run ("passing", tests, 10);
+  return suite_run ("passing", 10);
 }

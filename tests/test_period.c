@@ -38,7 +38,7 @@ static void step (int64_t lasting) {
   beats_release (&b, y);
 }
 
-START_TEST (a_step_is_found_when_it_comes_twice) {
+CLAIM (a_step_is_found_when_it_comes_twice) {
   int64_t w = allocate (50), first, end;
   for (int i = 0; i < 12; i++)
     op (9, 7, w, -1); /* so that what lasts is older than two steps */
@@ -51,9 +51,8 @@ START_TEST (a_step_is_found_when_it_comes_twice) {
   ck_assert (beats_at (&b, first)->op < 0); /* it begins where nothing else is alive */
   ck_assert_int_eq (beats_life (&b, beats_at (&b, first)->allocation)->bytes, 100);
 }
-END_TEST
 
-START_TEST (another_tensor_is_another_beat) {
+CLAIM (another_tensor_is_another_beat) {
   int64_t v = allocate (50), w = allocate (50);
   for (int i = 0; i < 3; i++)
     op (9, 7, v, -1);
@@ -63,9 +62,8 @@ START_TEST (another_tensor_is_another_beat) {
   ck_assert (!beats_same (&b, 6, 5));
   ck_assert (beats_same (&b, 7, 5));
 }
-END_TEST
 
-START_TEST (of_an_op_with_lists_only_the_op_counts) {
+CLAIM (of_an_op_with_lists_only_the_op_counts) {
   int64_t v = allocate (50), w = allocate (50);
   beat e = { .token = beat_token (9, true), .n_refs = 1 },
        other = { .token = beat_token (7, true), .n_refs = 1 };
@@ -76,9 +74,8 @@ START_TEST (of_an_op_with_lists_only_the_op_counts) {
   ck_assert (beats_same (&b, 3, 2));
   ck_assert (!beats_same (&b, 4, 2));
 }
-END_TEST
 
-START_TEST (a_part_of_a_longer_step_is_not_the_step) {
+CLAIM (a_part_of_a_longer_step_is_not_the_step) {
   int64_t w = allocate (50), first, end;
   for (int i = 0; i < 30; i++)
     op (9, 7, w, -1);
@@ -90,9 +87,8 @@ START_TEST (a_part_of_a_longer_step_is_not_the_step) {
   ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
   ck_assert_int_eq (end - first, 11);
 }
-END_TEST
 
-START_TEST (what_the_next_step_replaces_leaves_no_place_to_begin) {
+CLAIM (what_the_next_step_replaces_leaves_no_place_to_begin) {
   int64_t w = allocate (50), old = allocate (60), first, end;
   for (int i = 0; i < 12; i++)
     op (9, 7, w, -1);
@@ -105,9 +101,8 @@ START_TEST (what_the_next_step_replaces_leaves_no_place_to_begin) {
   }
   ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_WRAP);
 }
-END_TEST
 
-START_TEST (the_longest_stretch_is_found_again_in_a_whole_record) {
+CLAIM (the_longest_stretch_is_found_again_in_a_whole_record) {
   int64_t w = allocate (50), first, end;
   for (int i = 0; i < 12; i++)
     op (9, 7, w, -1);
@@ -119,7 +114,6 @@ START_TEST (the_longest_stretch_is_found_again_in_a_whole_record) {
   ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
   ck_assert_int_eq (end - first, 5);
 }
-END_TEST
 
 /* Up a chain and down again; every tensor is freed behind the op that used it last. */
 static void chain (int64_t lasting, int length) {
@@ -134,7 +128,7 @@ static void chain (int64_t lasting, int length) {
   }
 }
 
-START_TEST (steps_that_are_nearly_alike_are_one) {
+CLAIM (steps_that_are_nearly_alike_are_one) {
   static const int lengths[] = { 12, 11, 10 };
   int64_t w = allocate (50), first, end;
   for (int i = 0; i < 250; i++)
@@ -144,9 +138,8 @@ START_TEST (steps_that_are_nearly_alike_are_one) {
   ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
   ck_assert_int_eq (end - first, 3 * (12 + 11 + 10));
 }
-END_TEST
 
-START_TEST (a_free_behind_the_last_op_is_known_a_step_later) {
+CLAIM (a_free_behind_the_last_op_is_known_a_step_later) {
   int64_t w = allocate (50), first, end;
   for (int i = 0; i < 40; i++)
     op (9, 7, w, -1);
@@ -163,9 +156,8 @@ START_TEST (a_free_behind_the_last_op_is_known_a_step_later) {
   ck_assert_int_eq (end, b.n - 4);
   ck_assert_int_eq (first, b.n - 8);
 }
-END_TEST
 
-START_TEST (what_is_freed_at_the_end_of_all_has_lasted) {
+CLAIM (what_is_freed_at_the_end_of_all_has_lasted) {
   int64_t w = allocate (50), first, end;
   for (int i = 0; i < 12; i++)
     op (9, 7, w, -1);
@@ -176,20 +168,7 @@ START_TEST (what_is_freed_at_the_end_of_all_has_lasted) {
   ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
   ck_assert_int_eq (end - first, 5);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { a_step_is_found_when_it_comes_twice, 0, 0 },
-    { another_tensor_is_another_beat, 0, 0 },
-    { of_an_op_with_lists_only_the_op_counts, 0, 0 },
-    { a_part_of_a_longer_step_is_not_the_step, 0, 0 },
-    { what_the_next_step_replaces_leaves_no_place_to_begin, 0, 0 },
-    { the_longest_stretch_is_found_again_in_a_whole_record, 0, 0 },
-    { steps_that_are_nearly_alike_are_one, 0, 0 },
-    { a_free_behind_the_last_op_is_known_a_step_later, 0, 0 },
-    { what_is_freed_at_the_end_of_all_has_lasted, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("period", rows, make, drop, 20);
+  return suite_run_with ("period", make, drop, 20);
 }

@@ -51,7 +51,7 @@ static int32_t times (const bytes *text, const char *part) {
   return n;
 }
 
-START_TEST (ticks_are_round_in_their_unit_and_hold_the_ends) {
+CLAIM (ticks_are_round_in_their_unit_and_hold_the_ends) {
   char text[UNITS_TEXT];
   scale s = scale_of (FIGURE_BYTES, 0, 11LL << 30, 6, true);
   ck_assert_int_eq (s.n_ticks, 7);
@@ -71,9 +71,8 @@ START_TEST (ticks_are_round_in_their_unit_and_hold_the_ends) {
         ck_assert (s.ticks[i] > s.ticks[i - 1]);
     }
 }
-END_TEST
 
-START_TEST (layers_of_a_stack_are_drawn_from_the_top_one_down_to_the_floor) {
+CLAIM (layers_of_a_stack_are_drawn_from_the_top_one_down_to_the_floor) {
   bytes out = { 0 };
   error err = { 0 };
   ck_assert (svg_figure (&memory, &out, &err));
@@ -87,9 +86,8 @@ START_TEST (layers_of_a_stack_are_drawn_from_the_top_one_down_to_the_floor) {
   ck_assert (contains (&out, ">a&lt;b</text>") && contains (&out, ">Memory &amp; more</text>"));
   bytes_free (&out);
 }
-END_TEST
 
-START_TEST (what_is_too_fine_to_see_still_shows_its_highest) {
+CLAIM (what_is_too_fine_to_see_still_shows_its_highest) {
   static figure_point points[20000];
   figure_series s = { "x", FIGURE_AREA, TONE_plain, false, points, 20000 };
   figure f = memory;
@@ -106,12 +104,9 @@ START_TEST (what_is_too_fine_to_see_still_shows_its_highest) {
   ck_assert_int_lt (out.size, 40000);
   bytes_free (&out);
 }
-END_TEST
 
-START_TEST (tables_say_what_a_layer_adds_and_their_units) {
+CLAIM_IN_ARENA (tables_say_what_a_layer_adds_and_their_units) {
   bytes out = { 0 };
-  error err = { 0 };
-  arena *a = arena_new (0);
   figure all[] = { memory,
                    { .id = "lanes",
                      .title = "Lanes",
@@ -129,14 +124,10 @@ START_TEST (tables_say_what_a_layer_adds_and_their_units) {
                               "compute\tcompute\trelu\t2000\t2001\t0\n"
                               "copy out\tout\tx\t1500\t2500\t4096\n");
   bytes_free (&out);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (a_page_fetches_nothing_and_has_every_number) {
+CLAIM_IN_ARENA (a_page_fetches_nothing_and_has_every_number) {
   bytes out = { 0 };
-  error err = { 0 };
-  arena *a = arena_new (0);
   figure_fact fact = { "step", "2 us", 2001 };
   figure_page page = {
     .title = "</title><script>", .figures = &memory, .n_figures = 1, .facts = &fact, .n_facts = 1
@@ -147,11 +138,9 @@ START_TEST (a_page_fetches_nothing_and_has_every_number) {
   ck_assert (contains (&out, "value=\"2001\">2 us<"));
   ck_assert (contains (&out, "<td data-v=\"6\">6 B</td>"));
   bytes_free (&out);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (times_of_a_chrome_trace_keep_every_nanosecond) {
+CLAIM (times_of_a_chrome_trace_keep_every_nanosecond) {
   bytes out = { 0 };
   error err = { 0 };
   chrome_arrow arrow = { 0, 1, 2000, 1500 };
@@ -174,7 +163,6 @@ START_TEST (times_of_a_chrome_trace_keep_every_nanosecond) {
   json_close (d);
   bytes_free (&out);
 }
-END_TEST
 
 /* ---- goldens ---- */
 
@@ -233,7 +221,7 @@ static void is_golden (const figure *figures, int n, const char *name) {
   bytes_free (&out);
 }
 
-START_TEST (pictures_are_those_that_were_looked_at) {
+CLAIM (pictures_are_those_that_were_looked_at) {
   figure step[] = { memory,
                     { .id = "lanes",
                       .title = "Who is busy when",
@@ -260,9 +248,8 @@ START_TEST (pictures_are_those_that_were_looked_at) {
   is_golden (&curve, 1, "curve");
   is_golden (&compared, 1, "bars");
 }
-END_TEST
 
-START_TEST (a_curve_in_a_terminal_has_its_ends_where_they_belong) {
+CLAIM (a_curve_in_a_terminal_has_its_ends_where_they_belong) {
   static const term_curve_point points[] = {
     { 1LL << 30, 400000000, 400000000 },
     { 2LL << 30, 200000000, 100000000 },
@@ -285,9 +272,8 @@ START_TEST (a_curve_in_a_terminal_has_its_ends_where_they_belong) {
   ck_assert (contains (&out, "400 ms \xe2\x94\x82\xe2\xa0") && !contains (&out, "*"));
   bytes_free (&out);
 }
-END_TEST
 
-START_TEST (a_curve_begins_near_its_least_time) {
+CLAIM (a_curve_begins_near_its_least_time) {
   static const term_curve_point points[] = {
     { 1LL << 30, 410000000, 410000000 },
     { 2LL << 30, 400000000, 400000000 },
@@ -305,20 +291,7 @@ START_TEST (a_curve_begins_near_its_least_time) {
   figure_y_range (&f, &low, &high);
   ck_assert (low > 390 && low < 400 && high == 410);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    ticks_are_round_in_their_unit_and_hold_the_ends,
-    layers_of_a_stack_are_drawn_from_the_top_one_down_to_the_floor,
-    what_is_too_fine_to_see_still_shows_its_highest,
-    tables_say_what_a_layer_adds_and_their_units,
-    a_page_fetches_nothing_and_has_every_number,
-    times_of_a_chrome_trace_keep_every_nanosecond,
-    pictures_are_those_that_were_looked_at,
-    a_curve_in_a_terminal_has_its_ends_where_they_belong,
-    a_curve_begins_near_its_least_time,
-    NULL,
-  };
-  return suite_run ("plot", tests, 20);
+  return suite_run ("plot", 20);
 }

@@ -59,7 +59,7 @@ static void is_legal (attempt *x, policy_id id, int64_t budget_bytes, uint64_t s
   ck_assert_int_eq (a->plan->budget_bytes, budget_bytes);
 }
 
-START_TEST (an_answer_is_legal_or_says_that_it_does_not_fit) {
+CLAIM (an_answer_is_legal_or_says_that_it_does_not_fit) {
   static const int percent[] = { 100, 90, 60, 30 };
   int fits = 0, moved = 0, dropped = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
@@ -82,9 +82,8 @@ START_TEST (an_answer_is_legal_or_says_that_it_does_not_fit) {
   ck_assert_int_gt (moved, CASES * POLICIES / 2);
   ck_assert_int_gt (dropped, CASES / 2);
 }
-END_TEST
 
-START_TEST (nothing_moves_where_everything_fits) {
+CLAIM (nothing_moves_where_everything_fits) {
   for (uint64_t seed = 0; seed < CASES; seed++) {
     attempt x;
     set_up (&x, seed);
@@ -99,9 +98,8 @@ START_TEST (nothing_moves_where_everything_fits) {
     arena_free (x.c.arena);
   }
 }
-END_TEST
 
-START_TEST (the_same_request_makes_the_same_bytes) {
+CLAIM (the_same_request_makes_the_same_bytes) {
   for (uint64_t seed = 0; seed < 30; seed++)
     for (int i = 0; i < POLICIES; i++) {
       bytes text[2] = { { 0 }, { 0 } };
@@ -122,9 +120,8 @@ START_TEST (the_same_request_makes_the_same_bytes) {
       bytes_free (&text[1]);
     }
 }
-END_TEST
 
-START_TEST (a_policy_moves_nothing_below_its_own_floor) {
+CLAIM (a_policy_moves_nothing_below_its_own_floor) {
   int moves = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
     attempt x;
@@ -151,9 +148,8 @@ START_TEST (a_policy_moves_nothing_below_its_own_floor) {
   }
   ck_assert_int_gt (moves, 0);
 }
-END_TEST
 
-START_TEST (every_failed_allocation_is_told) {
+CLAIM (every_failed_allocation_is_told) {
   for (int i = 0; i < POLICIES; i++) {
     bool made = false;
     for (int64_t n = 1; !made; n += 1 + n / 8) {
@@ -174,9 +170,8 @@ START_TEST (every_failed_allocation_is_told) {
     }
   }
 }
-END_TEST
 
-START_TEST (feedback_only_makes_capuchin_faster) {
+CLAIM (feedback_only_makes_capuchin_faster) {
   policy_values often = policy_standard ();
   int faster = 0;
   often.at[POLICY_OPTION_capuchin_feedback] = 20;
@@ -201,9 +196,8 @@ START_TEST (feedback_only_makes_capuchin_faster) {
   }
   ck_assert_int_gt (faster, 0);
 }
-END_TEST
 
-START_TEST (an_option_that_is_wrong_gets_one_line) {
+CLAIM (an_option_that_is_wrong_gets_one_line) {
   static const struct {
     const char *policy, *text, *says;
   } wrong[] = {
@@ -220,16 +214,7 @@ START_TEST (an_option_that_is_wrong_gets_one_line) {
     ck_says (&err, wrong[i].says);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { an_answer_is_legal_or_says_that_it_does_not_fit,
-                                 nothing_moves_where_everything_fits,
-                                 the_same_request_makes_the_same_bytes,
-                                 a_policy_moves_nothing_below_its_own_floor,
-                                 every_failed_allocation_is_told,
-                                 feedback_only_makes_capuchin_faster,
-                                 an_option_that_is_wrong_gets_one_line,
-                                 NULL };
-  return suite_run ("policies", tests, 60);
+  return suite_run ("policies", 60);
 }

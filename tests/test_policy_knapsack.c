@@ -76,7 +76,7 @@ static int64_t best_of_all (const item *items, int n, int64_t room, int64_t whol
   return best;
 }
 
-START_TEST (each_filling_keeps_its_share_and_the_program_the_best_of_all) {
+CLAIM (each_filling_keeps_its_share_and_the_program_the_best_of_all) {
   static const int64_t shares[] = { 123457, 333333, 500000, 777777 };
   int cases = 0, above_greedy = 0;
   for (uint64_t seed = 1; seed < CASES; seed += 2) {
@@ -109,7 +109,6 @@ START_TEST (each_filling_keeps_its_share_and_the_program_the_best_of_all) {
   ck_assert_int_gt (cases, CASES / 2);
   ck_assert_int_gt (above_greedy, 0);
 }
-END_TEST
 
 static bool fits (policy_case *x, int64_t budget_bytes, int64_t c_ppm) {
   error err = { 0 };
@@ -129,7 +128,7 @@ static bool fits (policy_case *x, int64_t budget_bytes, int64_t c_ppm) {
   return after.res[view_peak (&after, after.res)] <= budget_bytes;
 }
 
-START_TEST (the_largest_share_that_fits_is_found_though_fitting_is_not_monotone) {
+CLAIM (the_largest_share_that_fits_is_found_though_fitting_is_not_monotone) {
   int found = 0, bumpy = 0;
   for (uint64_t seed = 1; seed < CASES; seed += 2) {
     policy_case x;
@@ -159,12 +158,7 @@ START_TEST (the_largest_share_that_fits_is_found_though_fitting_is_not_monotone)
   ck_assert_int_gt (found, 10);
   ck_assert_int_gt (bumpy, 0);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    each_filling_keeps_its_share_and_the_program_the_best_of_all,
-    the_largest_share_that_fits_is_found_though_fitting_is_not_monotone, NULL
-  };
-  return suite_run ("policy knapsack", tests, 60);
+  return suite_run ("policy knapsack", 60);
 }

@@ -39,7 +39,7 @@ static void run_values (const trace *t, const int32_t *order, uint64_t *found, u
   }
 }
 
-START_TEST (in_every_order_each_op_finds_the_same) {
+CLAIM (in_every_order_each_op_finds_the_same) {
   int moved = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
     policy_case x;
@@ -73,7 +73,6 @@ START_TEST (in_every_order_each_op_finds_the_same) {
   }
   ck_assert_int_gt (moved, 10 * CASES);
 }
-END_TEST
 
 /* ---- all orders of small steps ---- */
 
@@ -157,7 +156,7 @@ static void search (const force *f, policy_case *x, int64_t evaluations, policy_
   ck_assert_msg (policy_run (POLICY_swapadvisor, &r, x->arena, out, &err), "%s", err.text);
 }
 
-START_TEST (the_best_order_of_a_small_step_is_found) {
+CLAIM (the_best_order_of_a_small_step_is_found) {
   int cases = 0, found = 0, gained = 0;
   for (uint64_t seed = 1; seed < FORCED; seed += 2) {
     policy_case x;
@@ -180,9 +179,8 @@ START_TEST (the_best_order_of_a_small_step_is_found) {
   ck_assert_int_ge (found, cases * 9 / 10);
   ck_assert_int_gt (gained, 0);
 }
-END_TEST
 
-START_TEST (an_order_is_never_worse_than_the_given_one_and_its_plan_is_legal) {
+CLAIM (an_order_is_never_worse_than_the_given_one_and_its_plan_is_legal) {
   int other = 0;
   for (uint64_t seed = 0; seed < SMALL; seed++) {
     policy_case x;
@@ -206,9 +204,8 @@ START_TEST (an_order_is_never_worse_than_the_given_one_and_its_plan_is_legal) {
   }
   ck_assert_int_gt (other, 3);
 }
-END_TEST
 
-START_TEST (every_failed_allocation_is_told) {
+CLAIM (every_failed_allocation_is_told) {
   bool made = false;
   for (int64_t n = 1; !made; n += 1 + n / 8) {
     policy_case x;
@@ -224,12 +221,7 @@ START_TEST (every_failed_allocation_is_told) {
     arena_free (x.arena);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { in_every_order_each_op_finds_the_same,
-                                 the_best_order_of_a_small_step_is_found,
-                                 an_order_is_never_worse_than_the_given_one_and_its_plan_is_legal,
-                                 every_failed_allocation_is_told, NULL };
-  return suite_run ("policy orders", tests, 60);
+  return suite_run ("policy orders", 60);
 }

@@ -39,13 +39,12 @@ static const paper papers[] = {
   { "dtr", NULL, NULL, NULL, 10, "again f0 @7 = x0" },
 };
 
-START_TEST (a_choice_on_paper_is_the_choice_made) {
+CLAIM (a_choice_on_paper_is_the_choice_made) {
   for (size_t i = 0; i < sizeof papers / sizeof *papers; i++)
     paper_holds (&papers[i]);
 }
-END_TEST
 
-START_TEST (every_policy_was_worked_on_paper) {
+CLAIM (every_policy_was_worked_on_paper) {
   for (int i = 0; i < POLICIES; i++) {
     bool found = false;
     for (size_t n = 0; n < sizeof papers / sizeof *papers; n++)
@@ -53,7 +52,6 @@ START_TEST (every_policy_was_worked_on_paper) {
     ck_assert_msg (found, "%s", policy_at ((policy_id)i)->name);
   }
 }
-END_TEST
 
 /* ---- where descriptions mislead: which side was taken ---- */
 
@@ -300,7 +298,7 @@ static const char dearer_ops[] = "f fa 10 w > a |f fb 20 a > b |f fc 15 w > c |f
                                  "f fe 1 w > e |f loss 1 d e > g |b bc 1 g c > h |b bb 1 h b > i |"
                                  "b ba 1 i a > j |u up 1 j w > w";
 
-START_TEST (what_is_gone_beside_a_tensor_makes_it_dearer) {
+CLAIM (what_is_gone_beside_a_tensor_makes_it_dearer) {
   static const paper asked[] = {
     { "dtr", "cost=own", dearer_tensors, dearer_ops, 14, "again fa fb @7 = a b" },
     { "dtr", "cost=classes", dearer_tensors, dearer_ops, 14, "again fc @6 = c; again fa @8 = a" },
@@ -309,24 +307,21 @@ START_TEST (what_is_gone_beside_a_tensor_makes_it_dearer) {
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
     paper_holds (&asked[i]);
 }
-END_TEST
 
-START_TEST (where_a_description_misleads_one_side_is_taken) {
+CLAIM (where_a_description_misleads_one_side_is_taken) {
   for (size_t i = 0; i < sizeof traps / sizeof *traps; i++)
     paper_holds (&traps[i]);
 }
-END_TEST
 
 /* ---- what the answers say ---- */
 
 /* By its own times x0 is away at ops 3, 4 and 5 only, and 10 MiB are needed at op 2. */
-START_TEST (autoswap_without_waiting_needs_what_its_times_make_of_memory) {
+CLAIM_IN_ARENA (autoswap_without_waiting_needs_what_its_times_make_of_memory) {
   static const paper asked[] = {
     { "autoswap", "score=aoa,mode=free", NULL, NULL, 9, "" },
     { "autoswap", "score=aoa,mode=free", NULL, NULL, 10, "" },
     { "autoswap", "score=aoa", NULL, NULL, 9, "" },
   };
-  arena *a = arena_new (0);
   policy_answer answer[3];
   for (int i = 0; i < 3; i++)
     paper_ask (&asked[i], a, &answer[i]);
@@ -338,15 +333,12 @@ START_TEST (autoswap_without_waiting_needs_what_its_times_make_of_memory) {
   ck_assert_int_eq (answer[1].cost.stall_ns, 0);
   ck_assert (answer[2].fits);
   ck_assert_int_gt (answer[2].cost.stall_ns, 0);
-  arena_free (a);
 }
-END_TEST
 
 /* x is read before its first write: what b reads came from a, and a's copy needs x as a found it,
    which b cannot make. */
-START_TEST (making_inputs_again_ends_where_two_ops_feed_each_other) {
+CLAIM_IN_ARENA (making_inputs_again_ends_where_two_ops_feed_each_other) {
   static const char *const options[] = { "k=2", "k=3", "k=4", "k=5" };
-  arena *a = arena_new (0);
   int64_t drops = 0;
   for (int i = 0; i < 4; i++) {
     const paper one = { "checkpoint-every-k",
@@ -361,16 +353,12 @@ START_TEST (making_inputs_again_ends_where_two_ops_feed_each_other) {
     drops += answer.drops;
   }
   ck_assert_int_gt (drops, 0);
-  arena_free (a);
 }
-END_TEST
 
 /* Each rung reads both of the one below, and a tensor that has changed since: no rung can be made,
    and who walks down from each rung twice never ends. */
-START_TEST (what_cannot_be_made_is_walked_once) {
+CLAIM_IN_ARENA (what_cannot_be_made_is_walked_once) {
   enum { RUNGS = 60 };
-  arena *a = arena_new (0);
-  error err = { 0 };
   const char *tensors = "w:1! s:1 a0:1 b0:1 z:4 y:4 g:1 h:1";
   const char *ops = "f i 1 w > s |f a0 1 w > a0 |f b0 1 w > b0";
   for (int i = 1; i <= RUNGS; i++) {
@@ -387,29 +375,22 @@ START_TEST (what_cannot_be_made_is_walked_once) {
   policy_answer answer;
   paper_ask (&one, a, &answer);
   ck_assert_int_gt (answer.drops, 0);
-  arena_free (a);
 }
-END_TEST
 
 /* All of the chain is one segment: behind the loss it is there at once, as if nothing had been
    dropped. */
-START_TEST (a_segment_that_runs_again_adds_its_own_bytes) {
+CLAIM_IN_ARENA (a_segment_that_runs_again_adds_its_own_bytes) {
   static const paper one = { "checkpoint-every-k", "k=5", NULL, NULL, 11, "" };
-  arena *a = arena_new (0);
   policy_answer answer;
   paper_ask (&one, a, &answer);
   ck_assert (!answer.fits);
   ck_assert_int_eq (answer.drops, 2);
   ck_assert_int_eq (answer.reached_bytes, 12 * MIB);
-  arena_free (a);
 }
-END_TEST
 
 /* Two chains in 20 MiB: their peaks of 12 are added as if they came together, and each job's x0 has
    the link at the times that it would have alone, although they are the same. */
-START_TEST (tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own) {
   device d = paper_link_device ();
   trace *t = paper_trace (a, paper_chain_tensors, paper_chain_ops);
   policy_view views[2];
@@ -426,20 +407,8 @@ START_TEST (tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own) {
     ck_assert_str_eq (t->tensors[choices[i].moves[0].tensor].name, "x0");
     ck_assert_int_eq (choices[i].moves[0].in_not_before, 6);
   }
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { a_choice_on_paper_is_the_choice_made,
-                                 every_policy_was_worked_on_paper,
-                                 what_is_gone_beside_a_tensor_makes_it_dearer,
-                                 where_a_description_misleads_one_side_is_taken,
-                                 autoswap_without_waiting_needs_what_its_times_make_of_memory,
-                                 a_segment_that_runs_again_adds_its_own_bytes,
-                                 making_inputs_again_ends_where_two_ops_feed_each_other,
-                                 what_cannot_be_made_is_walked_once,
-                                 tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own,
-                                 NULL };
-  return suite_run ("policy rules", tests, 60);
+  return suite_run ("policy rules", 60);
 }

@@ -67,7 +67,7 @@ static bool certified (int seed, flow_drops drops, bool fresh, arena *a, planned
   return true;
 }
 
-START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
+CLAIM (the_claim_is_proved_and_one_unit_more_is_refused) {
   int flows = 0, crossings = 0, peaks = 0, strangers = 0;
   int counts[3] = { 0 };
   for (int i = 0; i < 3 * suite_cases (400); i++) {
@@ -107,7 +107,6 @@ START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
   ck_assert_int_gt (strangers, 10);
   (void)crossings;
 }
-END_TEST
 
 /* Some figures of the text replaced. */
 static void disturb (char *text, random_state *r) {
@@ -118,7 +117,7 @@ static void disturb (char *text, random_state *r) {
 
 /* Duals that were made for less memory, and then changed, say something about a plan that exists.
  */
-START_TEST (changed_duals_prove_no_more_than_is_true) {
+CLAIM (changed_duals_prove_no_more_than_is_true) {
   int proofs = 0, above_compute = 0, peaks = 0;
   for (int seed = 0; seed < suite_cases (400); seed++) {
     arena *a = arena_new (0);
@@ -152,7 +151,6 @@ START_TEST (changed_duals_prove_no_more_than_is_true) {
   ck_assert_int_gt (above_compute, 10);
   ck_assert_int_gt (peaks, 50);
 }
-END_TEST
 
 /* ---- forgeries ---- */
 
@@ -213,7 +211,7 @@ static bool proves (const trace *t, plan *p, const char *proof, int64_t claim_ns
   return prove_plan (t, p, 4000, a, x, err);
 }
 
-START_TEST (a_plan_outside_the_proofs_class_is_refused) {
+CLAIM (a_plan_outside_the_proofs_class_is_refused) {
   static const char again[] =
       "\"again\":[],\"drops\":\"allowed\",\"made\":[0,0,0],\"ready\":[0,0,0],\"remake\":[0,0,0],"
       "\"shares\":[],";
@@ -235,9 +233,8 @@ START_TEST (a_plan_outside_the_proofs_class_is_refused) {
   ck_assert (proves (t, p, swap_proof (a, "", 0, 0), 3000, a, &x, &err));
   arena_free (a);
 }
-END_TEST
 
-START_TEST (a_bound_above_the_plan_at_hand_is_refused) {
+CLAIM (a_bound_above_the_plan_at_hand_is_refused) {
   arena *a = arena_new (0);
   error err;
   proved x;
@@ -252,10 +249,9 @@ START_TEST (a_bound_above_the_plan_at_hand_is_refused) {
                  "3999 ns");
   arena_free (a);
 }
-END_TEST
 
 /* With recomputing the step takes 4000 ns; a plan without needs compute of 3000 only. */
-START_TEST (what_cover_and_gap_say_is_derived) {
+CLAIM (what_cover_and_gap_say_is_derived) {
   char words[COVER_TEXT];
   static const char compute[] =
       "{\"any_units\":true,\"format\":\"ferry-proof/1\",\"kind\":\"compute\"}";
@@ -285,14 +281,11 @@ START_TEST (what_cover_and_gap_say_is_derived) {
   ck_assert_str_eq (err.where, "/certificate/gap");
   arena_free (a);
 }
-END_TEST
 
 /* Six tensors of 4 TiB at 2^-20 of a byte: sums of grains pass 2^63 many times over. */
-START_TEST (sums_beyond_64_bits_prove_nothing_false) {
+CLAIM_IN_ARENA (sums_beyond_64_bits_prove_nothing_false) {
   enum { TENSORS = 6 };
   const int64_t size = (int64_t)1 << 42;
-  arena *a = arena_new (0);
-  error err = { 0 };
   trace_builder *b = build_new (a, "large", 1, &err);
   ck_assert (b);
   for (int i = 0; i < TENSORS; i++)
@@ -330,9 +323,7 @@ START_TEST (sums_beyond_64_bits_prove_nothing_false) {
                      "shift %d, need %d: %lld ns, %s", shift, bits, (long long)x.lower_bound_ns,
                      err.text);
     }
-  arena_free (a);
 }
-END_TEST
 
 static void refused (const char *proof, const char *says) {
   arena *a = arena_new (0);
@@ -350,7 +341,7 @@ static void refused (const char *proof, const char *says) {
   arena_free (a);
 }
 
-START_TEST (a_proof_that_is_none_gets_one_clear_line) {
+CLAIM (a_proof_that_is_none_gets_one_clear_line) {
   refused (NULL, "the plan carries no proof; `ferry solve --proof`");
   refused ("[]", "object");
   refused ("{\"kind\":\"flow\"}", "format");
@@ -367,16 +358,7 @@ START_TEST (a_proof_that_is_none_gets_one_clear_line) {
            "\"classes\":[0],\"cycle\":[0],\"pending\":[[0,0]]}",
            "figures");
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { the_claim_is_proved_and_one_unit_more_is_refused,
-                                 changed_duals_prove_no_more_than_is_true,
-                                 a_plan_outside_the_proofs_class_is_refused,
-                                 a_bound_above_the_plan_at_hand_is_refused,
-                                 what_cover_and_gap_say_is_derived,
-                                 sums_beyond_64_bits_prove_nothing_false,
-                                 a_proof_that_is_none_gets_one_clear_line,
-                                 NULL };
-  return suite_run ("prove", tests, 60);
+  return suite_run ("prove", 60);
 }

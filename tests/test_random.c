@@ -6,7 +6,7 @@
 
 /* The first outputs for seed 1234567, as published with the generator's description (splitmix64,
    Rosetta Code "Pseudo-random numbers/Splitmix64"). */
-START_TEST (the_sequence_is_splitmix64) {
+CLAIM (the_sequence_is_splitmix64) {
   static const uint64_t expected[] = { 6457827717110365317u, 3203168211198807973u,
                                        9817491932198370423u, 4593380528125082431u,
                                        16408922859458223821u };
@@ -14,9 +14,8 @@ START_TEST (the_sequence_is_splitmix64) {
   for (int i = 0; i < 5; i++)
     ck_assert_uint_eq (random_next (&r), expected[i]);
 }
-END_TEST
 
-START_TEST (both_ends_of_a_range_come_up_and_nothing_beyond) {
+CLAIM (both_ends_of_a_range_come_up_and_nothing_beyond) {
   random_state r = random_seed (1);
   int seen[7] = { 0 };
   for (int i = 0; i < 7000; i++) {
@@ -28,9 +27,8 @@ START_TEST (both_ends_of_a_range_come_up_and_nothing_beyond) {
   for (int i = 0; i < 7; i++)
     ck_assert_int_gt (seen[i], 850); /* expected 1000, standard deviation 29 */
 }
-END_TEST
 
-START_TEST (the_widest_range_and_a_single_value_are_ranges_too) {
+CLAIM (the_widest_range_and_a_single_value_are_ranges_too) {
   random_state r = random_seed (2);
   int negative = 0;
   for (int i = 0; i < 1000; i++) {
@@ -40,9 +38,8 @@ START_TEST (the_widest_range_and_a_single_value_are_ranges_too) {
   ck_assert_int_gt (negative, 400);
   ck_assert_int_lt (negative, 600);
 }
-END_TEST
 
-START_TEST (a_chance_is_met_as_often_as_it_says) {
+CLAIM (a_chance_is_met_as_often_as_it_says) {
   random_state r = random_seed (3);
   int often = 0;
   for (int i = 0; i < 10000; i++) {
@@ -53,15 +50,7 @@ START_TEST (a_chance_is_met_as_often_as_it_says) {
   ck_assert_int_gt (often, 2200);
   ck_assert_int_lt (often, 2800);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    the_sequence_is_splitmix64,
-    both_ends_of_a_range_come_up_and_nothing_beyond,
-    the_widest_range_and_a_single_value_are_ranges_too,
-    a_chance_is_met_as_often_as_it_says,
-    NULL,
-  };
-  return suite_run ("random", tests, 20);
+  return suite_run ("random", 20);
 }

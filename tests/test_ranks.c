@@ -31,8 +31,7 @@ static bool print_jobs (const sim_job *jobs, int32_t n, error *err) {
 }
 
 static void put_spans (json_writer *w, const char *key, const span *at, int32_t n) {
-  json_put_key (w, key);
-  json_open_array (w);
+  json_add_array (w, key);
   for (int32_t i = 0; i < n; i++) {
     json_put_int (w, at[i].start_ns);
     json_put_int (w, at[i].end_ns);
@@ -48,8 +47,7 @@ static bool print_answer (const gpu_host *h, const sim_job *jobs, const timeline
   json_open_object (&w);
   json_put_key (&w, "host");
   host_write (&w, h);
-  json_put_key (&w, "lines");
-  json_open_array (&w);
+  json_add_array (&w, "lines");
   for (int32_t i = 0; i < n; i++) {
     json_open_object (&w);
     put_spans (&w, "ins", lines[i].ins, jobs[i].plan->n_moves);
@@ -114,7 +112,7 @@ static int print_cases (uint64_t seed, long count) {
 
 /* ---- claims ---- */
 
-START_TEST (one_rank_on_a_host_without_groups_is_one_job) {
+CLAIM (one_rank_on_a_host_without_groups_is_one_job) {
   for (int seed = 1; seed <= suite_cases (300); seed++) {
     arena *a = arena_new (0);
     case_options o = { .seed = (uint64_t)seed,
@@ -135,10 +133,9 @@ START_TEST (one_rank_on_a_host_without_groups_is_one_job) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* What the doc works out by hand. */
-START_TEST (rates_are_those_worked_out_by_hand) {
+CLAIM (rates_are_those_worked_out_by_hand) {
   enum { G = 1000000000 };
   host_group group = { .cards = 3, .one_way = { 8LL * G, 8LL * G }, .both = { 5LL * G, 4LL * G } };
   gpu_host h = { .n_cards = 2, .n_groups = 1, .groups = &group };
@@ -159,7 +156,6 @@ START_TEST (rates_are_those_worked_out_by_hand) {
         ck_assert_int_eq (f.rate[way][card], rows[i].tenths[way][card] * (G / 10));
   }
 }
-END_TEST
 
 static int64_t sum_of (const host_flows *f, copy_way way, uint64_t cards) {
   int64_t sum = 0;
@@ -169,7 +165,7 @@ static int64_t sum_of (const host_flows *f, copy_way way, uint64_t cards) {
 }
 
 /* Every copy has what its link gives, or is in a group that has nothing left to give. */
-START_TEST (no_group_carries_more_than_it_can_and_none_wastes) {
+CLAIM (no_group_carries_more_than_it_can_and_none_wastes) {
   random_state r = random_seed (7);
   device_link l = { 50000000000, 60000000000, 80000000000, 0 };
   link_rates link = device_rates (&l, 1000000);
@@ -199,7 +195,6 @@ START_TEST (no_group_carries_more_than_it_can_and_none_wastes) {
     }
   }
 }
-END_TEST
 
 static gpu_host narrow_host (const device *d, host_group *group, int32_t cards) {
   gpu_host h = { .name = "made", .device = d->name, .n_cards = cards, .n_groups = 1 };
@@ -246,7 +241,7 @@ static bool plan_ranks (int seed, int32_t ranks, arena *a, planned_ranks *p) {
   return ok;
 }
 
-START_TEST (no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card) {
+CLAIM (no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card) {
   int gained = 0;
   for (int seed = 1; seed <= 12; seed++) {
     arena *a = arena_new (0);
@@ -264,13 +259,12 @@ START_TEST (no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_o
   }
   ck_assert_int_gt (gained, 6);
 }
-END_TEST
 
 static const ranks_way *best_of (const ranks_answer *x) {
   return &x->ways[x->best];
 }
 
-START_TEST (whether_a_step_is_short_enough_costs_less_than_the_fastest_and_leads_to_it) {
+CLAIM (whether_a_step_is_short_enough_costs_less_than_the_fastest_and_leads_to_it) {
   int searched = 0, saved = 0;
   for (int seed = 1; seed <= 12; seed++) {
     arena *a = arena_new (0);
@@ -299,7 +293,6 @@ START_TEST (whether_a_step_is_short_enough_costs_less_than_the_fastest_and_leads
   }
   ck_assert_msg (saved > 0, "%d searches, and none saved", searched);
 }
-END_TEST
 
 static void random_rates (random_state *r, const device_link *l, host_group *g) {
   for (int way = 0; way < COPY_WAYS; way++) {
@@ -310,7 +303,7 @@ static void random_rates (random_state *r, const device_link *l, host_group *g) 
 }
 
 /* Each rank has any plan of one of two traces, behind a link of any rates. */
-START_TEST (no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share) {
+CLAIM (no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share) {
   int above = 0;
   random_state r = random_seed (5);
   for (int seed = 1; seed <= 24; seed++) {
@@ -347,7 +340,6 @@ START_TEST (no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share) {
   }
   ck_assert_int_gt (above, 12);
 }
-END_TEST
 
 /* Two traces behind one narrow link, each in as little memory as there can be. */
 typedef struct planned_pair {
@@ -409,7 +401,7 @@ static int64_t pair_ns (const planned_pair *p, const int32_t plan_of[2], arena *
 
 /* All pairs of their plans are timed: none beats the bound, and no change of one rank's is faster
    than the answer, where that is not near the bound already. */
-START_TEST (different_traces_have_the_best_of_their_plans_beside_each_other) {
+CLAIM (different_traces_have_the_best_of_their_plans_beside_each_other) {
   int gained = 0, changed = 0, planned = 0;
   for (int seed = 1; seed <= 17; seed++) {
     arena *a = arena_new (0);
@@ -439,20 +431,9 @@ START_TEST (different_traces_have_the_best_of_their_plans_beside_each_other) {
   ck_assert_int_gt (planned, 10);
   ck_assert_msg (gained > 2 && changed > 0, "%d gained, %d changed", gained, changed);
 }
-END_TEST
 
 int main (int argc, char **argv) {
   if (argc == 3)
     return print_cases (strtoull (argv[1], NULL, 10), strtol (argv[2], NULL, 10));
-  const TTest *const tests[] = {
-    one_rank_on_a_host_without_groups_is_one_job,
-    rates_are_those_worked_out_by_hand,
-    no_group_carries_more_than_it_can_and_none_wastes,
-    no_way_beats_the_bound_and_the_best_is_no_slower_than_the_plan_for_one_card,
-    whether_a_step_is_short_enough_costs_less_than_the_fastest_and_leads_to_it,
-    no_dealing_of_plans_beats_the_bound_of_the_group_that_ranks_share,
-    different_traces_have_the_best_of_their_plans_beside_each_other,
-    NULL,
-  };
-  return suite_run ("ranks", tests, 60);
+  return suite_run ("ranks", 60);
 }

@@ -73,7 +73,7 @@ static void ck_nodes (const et *e, int nodes, int structural, int leaves, int na
   ck_assert_int_eq (n, naming);
 }
 
-START_TEST (a_resnet_execution_trace_has_its_generations) {
+CLAIM (a_resnet_execution_trace_has_its_generations) {
   import_case c;
   et e;
   int64_t defined, before;
@@ -113,9 +113,8 @@ START_TEST (a_resnet_execution_trace_has_its_generations) {
   ck_assert_int_eq (buffer_bytes, 212904);
   import_case_close (&c);
 }
-END_TEST
 
-START_TEST (what_aten_empty_returns_is_reused_in_a_resnet_step) {
+CLAIM (what_aten_empty_returns_is_reused_in_a_resnet_step) {
   import_case c;
   et e;
   open_et (&c, &e, "et/resnet50_ddp_b32_step7.et.json.gz");
@@ -134,9 +133,8 @@ START_TEST (what_aten_empty_returns_is_reused_in_a_resnet_step) {
   ck_assert_int_eq (again, 102);
   import_case_close (&c);
 }
-END_TEST
 
-START_TEST (an_execution_trace_alone_has_a_peak_and_no_plan) {
+CLAIM (an_execution_trace_alone_has_a_peak_and_no_plan) {
   import_report r;
   trace *t = import_one ("et/resnet50_ddp_b32_step7.et.json.gz", &r);
   ck_assert (!trace_is_plannable (t));
@@ -146,9 +144,8 @@ START_TEST (an_execution_trace_alone_has_a_peak_and_no_plan) {
   ck_assert_int_eq (r.zero_tensors, 159);
   ck_assert_int_eq (r.n_tensors, 1192 - 159);
 }
-END_TEST
 
-START_TEST (a_recommendation_model_joins_by_name_sequence) {
+CLAIM (a_recommendation_model_joins_by_name_sequence) {
   import_case c;
   et e;
   int64_t defined, before;
@@ -222,9 +219,8 @@ START_TEST (a_recommendation_model_joins_by_name_sequence) {
   ck_assert_int_ge (r.peak_bytes, 5133944648);
   ck_assert_int_le (r.peak_bytes, 5133944648 + 5133944648 / 10000);
 }
-END_TEST
 
-START_TEST (the_order_of_the_two_files_does_not_matter) {
+CLAIM (the_order_of_the_two_files_does_not_matter) {
   import_report r[2];
   error err = { 0 };
   char a[TRACE_DIGEST], b[TRACE_DIGEST];
@@ -237,9 +233,8 @@ START_TEST (the_order_of_the_two_files_does_not_matter) {
   ck_assert (t && u && trace_digest (t, a, &err) && trace_digest (u, b, &err));
   ck_assert_str_eq (a, b);
 }
-END_TEST
 
-START_TEST (files_of_two_runs_are_refused_by_the_first_difference) {
+CLAIM (files_of_two_runs_are_refused_by_the_first_difference) {
   import_report r;
   error err = { 0 };
   ck_assert_ptr_null (
@@ -249,9 +244,8 @@ START_TEST (files_of_two_runs_are_refused_by_the_first_difference) {
   ck_assert_ptr_nonnull (strstr (err.text, "the two files are not of one run: thread"));
   ck_assert_ptr_nonnull (strstr (err.text, "first difference at op"));
 }
-END_TEST
 
-START_TEST (four_kernels_join_but_hold_no_iteration) {
+CLAIM (four_kernels_join_but_hold_no_iteration) {
   import_case c;
   et e;
   opened o;
@@ -285,11 +279,10 @@ START_TEST (four_kernels_join_but_hold_no_iteration) {
   ck_assert_int_eq (err.code, ERR_infeasible);
   ck_assert_ptr_nonnull (strstr (err.text, "no complete iteration: call profiler.step()"));
 }
-END_TEST
 
 /* ---- Chakra ---- */
 
-START_TEST (a_chakra_file_has_its_nodes_and_generations) {
+CLAIM (a_chakra_file_has_its_nodes_and_generations) {
   import_case c;
   chakra x;
   int64_t defined, before;
@@ -347,9 +340,8 @@ START_TEST (a_chakra_file_has_its_nodes_and_generations) {
   ck_assert_int_eq (defined + before, 3089838120);
   import_case_close (&c);
 }
-END_TEST
 
-START_TEST (a_chakra_trace_keeps_the_time_of_the_compute_stream) {
+CLAIM (a_chakra_trace_keeps_the_time_of_the_compute_stream) {
   import_report r;
   trace *t = import_one ("chakra/chakra.0.et", &r);
   ck_assert_int_eq (r.busy_ns, 292828000);
@@ -359,20 +351,7 @@ START_TEST (a_chakra_trace_keeps_the_time_of_the_compute_stream) {
   ck_assert_int_ge (r.peak_bytes, 3089838120);
   ck_assert_int_le (r.peak_bytes, 3089838120 + 3089838120 / 100);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { a_resnet_execution_trace_has_its_generations, 0, 0 },
-    { what_aten_empty_returns_is_reused_in_a_resnet_step, 0, 0 },
-    { an_execution_trace_alone_has_a_peak_and_no_plan, 0, 0 },
-    { a_recommendation_model_joins_by_name_sequence, 0, 0 },
-    { the_order_of_the_two_files_does_not_matter, 0, 0 },
-    { files_of_two_runs_are_refused_by_the_first_difference, 0, 0 },
-    { four_kernels_join_but_hold_no_iteration, 0, 0 },
-    { a_chakra_file_has_its_nodes_and_generations, 0, 0 },
-    { a_chakra_trace_keeps_the_time_of_the_compute_stream, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_real ("real et", rows, 20);
+  return suite_run_real ("real et", 20);
 }

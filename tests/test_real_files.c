@@ -8,7 +8,7 @@
 
 /* ---- memory snapshot ---- */
 
-START_TEST (a_snapshot_has_its_blocks_and_its_peak) {
+CLAIM (a_snapshot_has_its_blocks_and_its_peak) {
   import_case c;
   snapshot s;
   open_real (&c, "snapshot/medium_128_training_memory_snapshot.pickle");
@@ -42,9 +42,8 @@ START_TEST (a_snapshot_has_its_blocks_and_its_peak) {
   ck_assert_int_eq (odd, 51);
   import_case_close (&c);
 }
-END_TEST
 
-START_TEST (a_snapshot_says_who_holds_the_peak_and_is_not_plannable) {
+CLAIM (a_snapshot_says_who_holds_the_peak_and_is_not_plannable) {
   import_report r;
   trace *t = import_one ("snapshot/medium_128_training_memory_snapshot.pickle", &r);
   ck_assert (!trace_is_plannable (t));
@@ -57,7 +56,6 @@ START_TEST (a_snapshot_says_who_holds_the_peak_and_is_not_plannable) {
   }
   ck_assert (python);
 }
-END_TEST
 
 /* ---- simulators ---- */
 
@@ -154,7 +152,7 @@ static void ck_live (const trace *t, const g10_numbers *e) {
   free (last);
 }
 
-START_TEST (kernels_of_a_simulator_map_one_to_one) {
+CLAIM_EACH (kernels_of_a_simulator_map_one_to_one, 0, 2) {
   const g10_numbers *e = &g10[_i];
   import_report r;
   trace *t = import_one (e->file, &r);
@@ -198,11 +196,10 @@ START_TEST (kernels_of_a_simulator_map_one_to_one) {
   ck_assert_int_ge (r.peak_bytes, e->peak_all);
   ck_assert_int_le (r.peak_bytes, e->peak_all + e->read_first_bytes);
 }
-END_TEST
 
 /* ---- intervals ---- */
 
-START_TEST (interval_files_have_their_peaks) {
+CLAIM_EACH (interval_files_have_their_peaks, 0, 3) {
   static const struct {
     const char *file;
     int64_t n, sum, peak, largest;
@@ -223,11 +220,10 @@ START_TEST (interval_files_have_their_peaks) {
   ck_assert_int_eq (r.peak_bytes, rows[_i].peak);
   ck_assert_str_eq (t->ops[0].name, "t=0");
 }
-END_TEST
 
 /* ---- all ---- */
 
-START_TEST (the_same_files_give_the_same_bytes) {
+CLAIM_EACH (the_same_files_give_the_same_bytes, 0, 3) {
   static const char *const names[] = { "kineto/resnet50_v100_b32_step6.kineto.json.gz",
                                        "kineto/hta_ddp2_v100_step3.kineto.json.gz",
                                        "chakra/chakra.0.et" };
@@ -241,16 +237,7 @@ START_TEST (the_same_files_give_the_same_bytes) {
   bytes_free (&a);
   bytes_free (&b);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { a_snapshot_has_its_blocks_and_its_peak, 0, 0 },
-    { a_snapshot_says_who_holds_the_peak_and_is_not_plannable, 0, 0 },
-    { kernels_of_a_simulator_map_one_to_one, 0, 2 },
-    { interval_files_have_their_peaks, 0, 3 },
-    { the_same_files_give_the_same_bytes, 0, 3 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_real ("real files", rows, 20);
+  return suite_run_real ("real files", 20);
 }

@@ -58,7 +58,7 @@ static int count_outside (const kineto *k) {
   return n;
 }
 
-START_TEST (a_resnet_step_of_2021_has_its_ops_and_times) {
+CLAIM (a_resnet_step_of_2021_has_its_ops_and_times) {
   opened o;
   open_kineto (&o, "kineto/resnet50_v100_b32_step6.kineto.json.gz", true);
   const kineto *k = &o.k;
@@ -100,9 +100,8 @@ START_TEST (a_resnet_step_of_2021_has_its_ops_and_times) {
   ck_assert_int_eq (both, 178);
   import_case_close (&o.c);
 }
-END_TEST
 
-START_TEST (a_resnet_step_of_2021_has_its_memory_paired_by_size) {
+CLAIM (a_resnet_step_of_2021_has_its_memory_paired_by_size) {
   opened o;
   kineto_blocks b;
   kineto_peak peak;
@@ -134,9 +133,8 @@ START_TEST (a_resnet_step_of_2021_has_its_memory_paired_by_size) {
   ck_assert_int_eq (c.bytes[1][1], 6922219520);
   import_case_close (&o.c);
 }
-END_TEST
 
-START_TEST (a_data_parallel_step_of_2022_has_its_ops_and_times) {
+CLAIM (a_data_parallel_step_of_2022_has_its_ops_and_times) {
   opened o;
   open_kineto (&o, "kineto/hta_ddp2_v100_step3.kineto.json.gz", true);
   const kineto *k = &o.k;
@@ -169,9 +167,8 @@ START_TEST (a_data_parallel_step_of_2022_has_its_ops_and_times) {
   ck_assert_int_eq (copied, 1178557520);
   import_case_close (&o.c);
 }
-END_TEST
 
-START_TEST (a_data_parallel_step_of_2022_has_its_memory_paired_by_address) {
+CLAIM (a_data_parallel_step_of_2022_has_its_memory_paired_by_address) {
   opened o;
   kineto_blocks b;
   kineto_peak peak;
@@ -207,9 +204,8 @@ START_TEST (a_data_parallel_step_of_2022_has_its_memory_paired_by_address) {
   ck_assert_int_eq (c.bytes[1][1], 7370494976);
   import_case_close (&o.c);
 }
-END_TEST
 
-START_TEST (kineto_traces_keep_the_time_and_the_peak_of_the_file) {
+CLAIM (kineto_traces_keep_the_time_and_the_peak_of_the_file) {
   import_report r;
   trace *t = import_one ("kineto/resnet50_v100_b32_step6.kineto.json.gz", &r);
   ck_assert_int_eq (trace_total_ns (t), 123832000);
@@ -224,26 +220,15 @@ START_TEST (kineto_traces_keep_the_time_and_the_peak_of_the_file) {
   ck_assert_int_eq (r.n_warnings, 0);
   ck_assert (trace_is_plannable (t));
 }
-END_TEST
 
-START_TEST (a_kineto_file_without_memory_shows_durations_and_is_not_plannable) {
+CLAIM (a_kineto_file_without_memory_shows_durations_and_is_not_plannable) {
   import_report r;
   trace *t = import_one ("et_kineto/dlrm_8gpu_rank0.kineto.json.gz", &r);
   ck_assert (!trace_is_plannable (t));
   ck_assert_int_eq (r.n_tensors, 0);
   ck_assert_ptr_nonnull (strstr (r.advice, "profile_memory=True"));
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { a_resnet_step_of_2021_has_its_ops_and_times, 0, 0 },
-    { a_resnet_step_of_2021_has_its_memory_paired_by_size, 0, 0 },
-    { a_data_parallel_step_of_2022_has_its_ops_and_times, 0, 0 },
-    { a_data_parallel_step_of_2022_has_its_memory_paired_by_address, 0, 0 },
-    { kineto_traces_keep_the_time_and_the_peak_of_the_file, 0, 0 },
-    { a_kineto_file_without_memory_shows_durations_and_is_not_plannable, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_real ("real kineto", rows, 20);
+  return suite_run_real ("real kineto", 20);
 }

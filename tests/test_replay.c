@@ -84,7 +84,7 @@ static void expect_kinds (const kinds *k, int least) {
   ck_assert_int_ge (k->recomputes, least);
 }
 
-START_TEST (predicted_equals_seen_to_the_nanosecond) {
+CLAIM (predicted_equals_seen_to_the_nanosecond) {
   kinds k = { 0 };
   for (uint64_t seed = 1; k.cases < EXACT_CASES; seed++) {
     arena *a = arena_new (ARENA);
@@ -101,7 +101,6 @@ START_TEST (predicted_equals_seen_to_the_nanosecond) {
   }
   expect_kinds (&k, 20);
 }
-END_TEST
 
 /* Copies out take 1/1000 more than a step's ops: the backlog grows for hundreds of steps, so 32 of
    them do not repeat, and a laden start finds the figure.  Ten ops of 100 us; tensor 0 leaves after
@@ -126,7 +125,7 @@ static trace *slow_trace (arena *a, error *err) {
   return build_finish (b, err);
 }
 
-START_TEST (a_backlog_that_builds_up_slowly_is_seen_by_a_laden_run) {
+CLAIM (a_backlog_that_builds_up_slowly_is_seen_by_a_laden_run) {
   error err = { 0 };
   arena *a = arena_new (ARENA);
   trace *t = slow_trace (a, &err);
@@ -173,7 +172,6 @@ START_TEST (a_backlog_that_builds_up_slowly_is_seen_by_a_laden_run) {
   ck_assert_int_gt (r.seen.step_ns, 1000000);
   arena_free (a);
 }
-END_TEST
 
 static void expect_bytes (uint64_t seed, const replay_result *r) {
   ck_assert_msg (r->found.count == 0,
@@ -185,7 +183,7 @@ static void expect_bytes (uint64_t seed, const replay_result *r) {
   ck_assert_msg (r->n_races == 0, "seed %llu: %s", (unsigned long long)seed, r->races[0].text);
 }
 
-START_TEST (every_byte_is_where_it_should_be_and_nothing_races) {
+CLAIM (every_byte_is_where_it_should_be_and_nothing_races) {
   kinds k = { 0 };
   for (uint64_t seed = 1; k.cases < BYTE_CASES; seed++) {
     arena *a = arena_new (ARENA);
@@ -204,9 +202,8 @@ START_TEST (every_byte_is_where_it_should_be_and_nothing_races) {
   }
   expect_kinds (&k, 5);
 }
-END_TEST
 
-START_TEST (whatever_the_delays_the_bytes_are_right) {
+CLAIM (whatever_the_delays_the_bytes_are_right) {
   int done = 0;
   for (uint64_t seed = 1; done < FUZZED_CASES; seed++) {
     arena *a = arena_new (ARENA);
@@ -226,9 +223,8 @@ START_TEST (whatever_the_delays_the_bytes_are_right) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (real_threads_carry_the_same_bytes) {
+CLAIM (real_threads_carry_the_same_bytes) {
   int done = 0;
   for (uint64_t seed = 1; done < 25; seed++) {
     arena *a = arena_new (ARENA);
@@ -249,7 +245,6 @@ START_TEST (real_threads_carry_the_same_bytes) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* ---- what goes wrong ---- */
 
@@ -271,7 +266,7 @@ static void expect_fault (const replay_options *o, error_code code, const char *
   }
 }
 
-START_TEST (each_fault_is_one_clear_line) {
+CLAIM (each_fault_is_one_clear_line) {
   replay_options o = on_virtual (), x = o;
   x.failed_copy = 2;
   expect_fault (&x, ERR_device, "a step: CUDA_ERROR_ECC_UNCORRECTABLE (214)");
@@ -298,9 +293,8 @@ START_TEST (each_fault_is_one_clear_line) {
   x.emulated = false;
   expect_fault (&x, ERR_usage, "use --driver emulated");
 }
-END_TEST
 
-START_TEST (a_plan_for_another_trace_is_refused_before_it_starts) {
+CLAIM (a_plan_for_another_trace_is_refused_before_it_starts) {
   arena *a = arena_new (ARENA);
   random_case one, other;
   replay_options o = on_virtual ();
@@ -311,9 +305,8 @@ START_TEST (a_plan_for_another_trace_is_refused_before_it_starts) {
   ck_assert_int_eq (err.code, ERR_infeasible);
   arena_free (a);
 }
-END_TEST
 
-START_TEST (what_happened_is_a_chrome_trace_and_a_report) {
+CLAIM (what_happened_is_a_chrome_trace_and_a_report) {
   arena *a = arena_new (ARENA);
   random_case c;
   replay_options o = on_virtual ();
@@ -341,10 +334,9 @@ START_TEST (what_happened_is_a_chrome_trace_and_a_report) {
   bytes_free (&text);
   arena_free (a);
 }
-END_TEST
 
 /* Loose, since the machine may be busy; `make bench` gives the figure. */
-START_TEST (the_real_clock_is_not_ahead_of_the_prediction) {
+CLAIM (the_real_clock_is_not_ahead_of_the_prediction) {
   arena *a = arena_new (ARENA);
   error err = { 0 };
   trace_builder *b = build_new (a, "even", 1, &err);
@@ -385,18 +377,7 @@ START_TEST (the_real_clock_is_not_ahead_of_the_prediction) {
   ck_assert_int_ge (r.seen.step_ns, 90000000);
   arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { predicted_equals_seen_to_the_nanosecond,
-                                 a_backlog_that_builds_up_slowly_is_seen_by_a_laden_run,
-                                 every_byte_is_where_it_should_be_and_nothing_races,
-                                 whatever_the_delays_the_bytes_are_right,
-                                 real_threads_carry_the_same_bytes,
-                                 each_fault_is_one_clear_line,
-                                 a_plan_for_another_trace_is_refused_before_it_starts,
-                                 what_happened_is_a_chrome_trace_and_a_report,
-                                 the_real_clock_is_not_ahead_of_the_prediction,
-                                 NULL };
-  return suite_run ("replay", tests, 60);
+  return suite_run ("replay", 60);
 }

@@ -69,7 +69,7 @@ static void as_predicted (int seed, const made_ranks *m, const replay_result *r)
                    (long long)r[i].largest_copy_ns);
 }
 
-START_TEST (seen_equals_predicted_to_the_nanosecond_on_random_ranks) {
+CLAIM (seen_equals_predicted_to_the_nanosecond_on_random_ranks) {
   int shared = 0;
   for (int seed = 1; seed <= suite_cases (400); seed++) {
     arena *a = arena_new (0);
@@ -85,9 +85,8 @@ START_TEST (seen_equals_predicted_to_the_nanosecond_on_random_ranks) {
   }
   ck_assert_int_gt (shared, suite_cases (400) / 8);
 }
-END_TEST
 
-START_TEST (seen_equals_predicted_with_streams_and_collectives) {
+CLAIM (seen_equals_predicted_with_streams_and_collectives) {
   int shared = 0;
   for (int seed = 1; seed <= suite_cases (400); seed++) {
     arena *a = arena_new (0);
@@ -104,9 +103,8 @@ START_TEST (seen_equals_predicted_with_streams_and_collectives) {
   }
   ck_assert_int_gt (shared, suite_cases (400) / 40);
 }
-END_TEST
 
-START_TEST (every_byte_of_every_rank_is_where_it_should_be) {
+CLAIM (every_byte_of_every_rank_is_where_it_should_be) {
   int moved = 0;
   for (int seed = 1; seed <= suite_cases (40); seed++) {
     arena *a = arena_new ((int64_t)1 << 30);
@@ -126,10 +124,9 @@ START_TEST (every_byte_of_every_rank_is_where_it_should_be) {
   }
   ck_assert_int_gt (moved, 0);
 }
-END_TEST
 
 /* A copy that rank 0 leaves out is found in its bytes, and the others' are right. */
-START_TEST (a_copy_that_one_rank_loses_is_found) {
+CLAIM (a_copy_that_one_rank_loses_is_found) {
   int found = 0;
   for (int seed = 1; seed <= 40; seed++) {
     arena *a = arena_new ((int64_t)1 << 30);
@@ -149,10 +146,9 @@ START_TEST (a_copy_that_one_rank_loses_is_found) {
   }
   ck_assert_int_gt (found, 3);
 }
-END_TEST
 
 /* A rank whose device breaks ends all of them, and its error is the one that is told. */
-START_TEST (a_rank_that_fails_ends_the_others) {
+CLAIM (a_rank_that_fails_ends_the_others) {
   int failed = 0;
   for (int seed = 1; seed <= 40; seed++) {
     arena *a = arena_new (0);
@@ -171,16 +167,7 @@ START_TEST (a_rank_that_fails_ends_the_others) {
   }
   ck_assert_int_gt (failed, 3);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    seen_equals_predicted_to_the_nanosecond_on_random_ranks,
-    seen_equals_predicted_with_streams_and_collectives,
-    every_byte_of_every_rank_is_where_it_should_be,
-    a_copy_that_one_rank_loses_is_found,
-    a_rank_that_fails_ends_the_others,
-    NULL,
-  };
-  return suite_run ("replay_ranks", tests, 120);
+  return suite_run ("replay_ranks", 120);
 }

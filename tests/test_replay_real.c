@@ -72,7 +72,7 @@ static int64_t replay_at (const trace *t, int64_t budget, arena *a) {
   return answer.plan->n_moves;
 }
 
-START_TEST (a_recorded_step_takes_what_was_predicted) {
+CLAIM_EACH (a_recorded_step_takes_what_was_predicted, 0, 5) {
   static const char *const files[][2] = { { "kineto/resnet50_v100_b32_step6.kineto.json.gz" },
                                           { "kineto/hta_ddp2_v100_step3.kineto.json.gz" },
                                           { "et_kineto/dlrm_8gpu_rank0.et.json.gz",
@@ -89,12 +89,7 @@ START_TEST (a_recorded_step_takes_what_was_predicted) {
   ck_assert_int_gt (plans, 0);
   arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { a_recorded_step_takes_what_was_predicted, 0, 5 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_real ("replay real", rows, 60);
+  return suite_run_real ("replay real", 60);
 }

@@ -119,7 +119,7 @@ static void compare (uint64_t seed, arena *a, tally *n) {
   n->copied += ok && l.n_recomputes;
 }
 
-START_TEST (two_rewriters_agree_on_random_lists) {
+CLAIM (two_rewriters_agree_on_random_lists) {
   int wanted = suite_cases (4000);
   tally n = { 0 };
   for (int i = 0; i < wanted; i++) {
@@ -134,9 +134,7 @@ START_TEST (two_rewriters_agree_on_random_lists) {
   ck_assert_int_gt (n.copied, wanted / 20);
   ck_assert_int_gt (n.refused, wanted / 20);
 }
-END_TEST
 
 int main (void) {
-  const TTest *tests[] = { two_rewriters_agree_on_random_lists, NULL };
-  return suite_run ("rewrite twice", tests, 900);
+  return suite_run ("rewrite twice", 900);
 }

@@ -69,7 +69,7 @@ static bool may_stay (const setting *s, rounding *r, int32_t gap) {
   return fits;
 }
 
-START_TEST (memory_holds_at_every_op_and_nothing_can_come_back) {
+CLAIM (memory_holds_at_every_op_and_nothing_can_come_back) {
   for (int seed = 0; seed < 60; seed++) {
     error err = { 0 };
     arena *a = arena_new (0);
@@ -109,10 +109,9 @@ START_TEST (memory_holds_at_every_op_and_nothing_can_come_back) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* Shares of which every one is rounded up send far too much over the fullest op. */
-START_TEST (what_was_rounded_up_fills_its_fullest_op) {
+CLAIM (what_was_rounded_up_fills_its_fullest_op) {
   int32_t asked = 0;
   for (int seed = 0; seed < 60; seed++) {
     error err = { 0 };
@@ -144,11 +143,8 @@ START_TEST (what_was_rounded_up_fills_its_fullest_op) {
   }
   ck_assert_int_gt (asked, 200);
 }
-END_TEST
 
-START_TEST (below_the_floor_there_is_none) {
-  error err = { 0 };
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (below_the_floor_there_is_none) {
   setting s;
   rounding r;
   set (&s, SYNTHETIC_GPT, 60, -5, 1, a);
@@ -159,12 +155,10 @@ START_TEST (below_the_floor_there_is_none) {
                                             .room_bytes = s.g.room_bytes },
                           a, &r, &err));
   ck_assert_int_eq (err.code, ERR_infeasible);
-  arena_free (a);
 }
-END_TEST
 
 /* With bytes that can be placed freely enough, the best start comes close to the bound. */
-START_TEST (the_scheduler_makes_plans_near_the_bound_of_it) {
+CLAIM (the_scheduler_makes_plans_near_the_bound_of_it) {
   for (int kind = SYNTHETIC_GPT; kind <= SYNTHETIC_RESNET; kind++) {
     error err = { 0 };
     arena *a = arena_new (0);
@@ -217,12 +211,7 @@ START_TEST (the_scheduler_makes_plans_near_the_bound_of_it) {
     arena_free (a);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { memory_holds_at_every_op_and_nothing_can_come_back,
-                                 what_was_rounded_up_fills_its_fullest_op,
-                                 below_the_floor_there_is_none,
-                                 the_scheduler_makes_plans_near_the_bound_of_it, NULL };
-  return suite_run ("round", tests, 60);
+  return suite_run ("round", 60);
 }

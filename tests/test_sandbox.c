@@ -164,7 +164,7 @@ static void after (void) {
   ck_assert_int_eq (rmdir (folder), 0);
 }
 
-START_TEST (attempts_fail) {
+CLAIM (attempts_fail) {
   if (!sandbox_has (SANDBOX_calls) || !sandbox_has (SANDBOX_files))
     return;
   before ();
@@ -175,13 +175,12 @@ START_TEST (attempts_fail) {
   ck_assert_int_eq (in_sandbox (may_work), 0);
   after ();
 }
-END_TEST
 
 static int as_root (void) {
   return geteuid () == 0;
 }
 
-START_TEST (no_worker_is_root) {
+CLAIM (no_worker_is_root) {
   error err = { 0 };
   if (geteuid () != 0)
     return;
@@ -191,9 +190,7 @@ START_TEST (no_worker_is_root) {
   ck_assert_int_eq (in_sandbox (as_root), 0);
   after ();
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { attempts_fail, no_worker_is_root, NULL };
-  return suite_run ("sandbox", tests, 60);
+  return suite_run ("sandbox", 60);
 }

@@ -87,7 +87,7 @@ static void is_legal (scheduled *s, const plan *p, uint64_t seed, predicted *cos
   ck_assert_int_le (cost->peak_bytes, s->options.budget_bytes);
 }
 
-START_TEST (a_plan_for_any_wishes_is_legal) {
+CLAIM (a_plan_for_any_wishes_is_legal) {
   for (uint64_t seed = 0; seed < CASES; seed++) {
     scheduled s;
     predicted cost;
@@ -103,10 +103,9 @@ START_TEST (a_plan_for_any_wishes_is_legal) {
     arena_free (s.arena);
   }
 }
-END_TEST
 
 /* Its op would wait for a copy in that waits for what runs behind that op. */
-START_TEST (a_trigger_behind_its_op_is_refused) {
+CLAIM (a_trigger_behind_its_op_is_refused) {
   scheduled s;
   char line[sizeof (error)], says[64];
   set_up (&s, 0);
@@ -123,11 +122,10 @@ START_TEST (a_trigger_behind_its_op_is_refused) {
   ck_assert_ptr_nonnull (strstr (error_line (&s.err, line, sizeof line), says));
   arena_free (s.arena);
 }
-END_TEST
 
 /* The floor that an answer names is the least level of the moves; granules on a circle may need a
    few more, and then the second answer names the number that places took. */
-START_TEST (the_named_budget_suffices) {
+CLAIM (the_named_budget_suffices) {
   int again = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
     scheduled s;
@@ -150,9 +148,8 @@ START_TEST (the_named_budget_suffices) {
   }
   ck_assert_int_le (again, CASES / 50);
 }
-END_TEST
 
-START_TEST (the_same_wishes_make_the_same_bytes) {
+CLAIM (the_same_wishes_make_the_same_bytes) {
   for (uint64_t seed = 0; seed < 50; seed++) {
     bytes text[2];
     for (int i = 0; i < 2; i++) {
@@ -167,9 +164,8 @@ START_TEST (the_same_wishes_make_the_same_bytes) {
     bytes_free (&text[1]);
   }
 }
-END_TEST
 
-START_TEST (every_failed_allocation_is_told) {
+CLAIM (every_failed_allocation_is_told) {
   scheduled s;
   bool made = false;
   for (int64_t n = 1; !made; n++) {
@@ -183,10 +179,9 @@ START_TEST (every_failed_allocation_is_told) {
     arena_free (s.arena);
   }
 }
-END_TEST
 
 /* The simulator, with its timeline, on a plan with everything in it. */
-START_TEST (every_failed_allocation_of_simulate_is_told) {
+CLAIM (every_failed_allocation_of_simulate_is_told) {
   for (int picture = 0; picture < 2; picture++) {
     bool done = false;
     for (int64_t n = 1; !done; n++) {
@@ -204,7 +199,6 @@ START_TEST (every_failed_allocation_of_simulate_is_told) {
     }
   }
 }
-END_TEST
 
 /* Each part has one set of granules, looked at here once more without check's help. */
 static void has_same_places (const scheduled *s, const plan *p) {
@@ -230,7 +224,7 @@ static void has_same_places (const scheduled *s, const plan *p) {
     }
 }
 
-START_TEST (asked_for_every_stay_of_a_part_has_the_same_granules) {
+CLAIM (asked_for_every_stay_of_a_part_has_the_same_granules) {
   int tight = 0, refused = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
     scheduled s;
@@ -258,16 +252,7 @@ START_TEST (asked_for_every_stay_of_a_part_has_the_same_granules) {
   ck_assert_int_gt (tight, CASES / 4);
   ck_assert_int_gt (refused, 0); /* it is dearer in memory than free places */
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { a_plan_for_any_wishes_is_legal,
-                                 a_trigger_behind_its_op_is_refused,
-                                 the_named_budget_suffices,
-                                 the_same_wishes_make_the_same_bytes,
-                                 every_failed_allocation_is_told,
-                                 every_failed_allocation_of_simulate_is_told,
-                                 asked_for_every_stay_of_a_part_has_the_same_granules,
-                                 NULL };
-  return suite_run ("schedule", tests, 60);
+  return suite_run ("schedule", 60);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ours beside the published policies on random traces: no plan below its bound, no policy faster
-   than ours.  tests/bench/bench_policies counts longer. */
+   than ours. FERRY_CASES: how many traces. */
 #include <string.h>
 
 #include "solver/search/published.h"
@@ -12,31 +12,31 @@
 
 enum { CASES = 12, NETWORKS = 240, ALONE = 90, TICKS = 2000 };
 
-START_TEST (no_policy_is_faster_than_ours) {
+CLAIM (no_policy_is_faster_than_ours) {
   static const int percent[] = { 80, 35 };
   policy_tally tally = { 0 };
-  for (uint64_t seed = 0; seed < CASES; seed++)
+  int cases = suite_cases (CASES);
+  for (int seed = 0; seed < cases; seed++)
     for (int n = 0; n < 2; n++) {
       policy_case x;
       error err = { 0 };
       const char *why;
-      ck_assert_msg (policy_case_make (seed, &x, &err), "%s", err.text);
+      ck_assert_msg (policy_case_make ((uint64_t)seed, &x, &err), "%s", err.text);
       ck_assert_msg (policy_case_judge (&x, percent[n], TICKS, &tally, &why, &err), "seed %d: %s",
-                     (int)seed, err.text);
-      ck_assert_msg (!why, "seed %d at %d %%: %s", (int)seed, percent[n], why);
+                     seed, err.text);
+      ck_assert_msg (!why, "seed %d at %d %%: %s", seed, percent[n], why);
       arena_free (x.arena);
     }
   /* The cases have teeth. */
-  ck_assert_int_eq (tally.answers, 2 * CASES * POLICIES);
+  ck_assert_int_eq (tally.answers, 2 * cases * POLICIES);
   ck_assert_int_gt (tally.fits, tally.answers / 4);
   ck_assert_int_gt (tally.dropped, 0);
-  ck_assert_int_gt (tally.ours, 2 * CASES);
+  ck_assert_int_gt (tally.ours, 2 * cases);
 }
-END_TEST
 
 /* In this one's forward run nothing is left of a copy in the very instant in which the other
    direction begins and the rates change. */
-START_TEST (a_copy_may_end_when_the_rates_change) {
+CLAIM (a_copy_may_end_when_the_rates_change) {
   policy_case x;
   policy_tally tally = { 0 };
   error err = { 0 };
@@ -46,10 +46,9 @@ START_TEST (a_copy_may_end_when_the_rates_change) {
   ck_assert_msg (!why, "%s", why);
   arena_free (x.arena);
 }
-END_TEST
 
 /* The slowest plan that is at hand is put in the place of ours. */
-START_TEST (a_policy_that_is_faster_gives_its_plan) {
+CLAIM (a_policy_that_is_faster_gives_its_plan) {
   int taken = 0;
   for (uint64_t seed = 1; seed < NETWORKS; seed += 2) {
     policy_case x;
@@ -87,9 +86,8 @@ START_TEST (a_policy_that_is_faster_gives_its_plan) {
   }
   ck_assert_int_gt (taken, 2);
 }
-END_TEST
 
-START_TEST (where_drops_are_allowed_they_are_looked_at) {
+CLAIM (where_drops_are_allowed_they_are_looked_at) {
   int dropped = 0;
   for (uint64_t seed = 1; seed < NETWORKS; seed += 2) {
     policy_case x;
@@ -112,9 +110,8 @@ START_TEST (where_drops_are_allowed_they_are_looked_at) {
   }
   ck_assert_int_gt (dropped, 2);
 }
-END_TEST
 
-START_TEST (a_published_plan_that_drops_keeps_a_proof) {
+CLAIM (a_published_plan_that_drops_keeps_a_proof) {
   int taken = 0;
   for (uint64_t seed = 1; seed < NETWORKS; seed++) {
     policy_case x;
@@ -142,10 +139,9 @@ START_TEST (a_published_plan_that_drops_keeps_a_proof) {
   }
   ck_assert_int_gt (taken, 0);
 }
-END_TEST
 
 /* Alone, as where the search finds nothing: whatever the means, solve with the same is as fast. */
-START_TEST (no_published_plan_alone_is_faster_than_ours_by_the_same_means) {
+CLAIM_EACH (no_published_plan_alone_is_faster_than_ours_by_the_same_means, 0, 3) {
   static const recompute_mode means[] = { RECOMPUTE_OFF, RECOMPUTE_AUTO, RECOMPUTE_ONLY };
   int plans = 0, dropped = 0;
   for (uint64_t seed = 0; seed < ALONE; seed++) {
@@ -184,9 +180,8 @@ START_TEST (no_published_plan_alone_is_faster_than_ours_by_the_same_means) {
   ck_assert_int_gt (plans, ALONE / 10);
   ck_assert (means[_i] == RECOMPUTE_OFF || dropped > 0);
 }
-END_TEST
 
-START_TEST (every_failed_allocation_is_told) {
+CLAIM (every_failed_allocation_is_told) {
   bool made = false;
   for (int64_t n = 1; !made; n += 1 + n / 4) {
     policy_case x;
@@ -203,18 +198,7 @@ START_TEST (every_failed_allocation_is_told) {
     arena_free (x.arena);
   }
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { no_policy_is_faster_than_ours, 0, 0 },
-    { a_copy_may_end_when_the_rates_change, 0, 0 },
-    { a_policy_that_is_faster_gives_its_plan, 0, 0 },
-    { where_drops_are_allowed_they_are_looked_at, 0, 0 },
-    { a_published_plan_that_drops_keeps_a_proof, 0, 0 },
-    { no_published_plan_alone_is_faster_than_ours_by_the_same_means, 0, 3 },
-    { every_failed_allocation_is_told, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("search_policies", rows, NULL, NULL, 60);
+  return suite_run ("search_policies", 60);
 }

@@ -17,7 +17,7 @@
 #include "trace/simulate/simulate.h"
 #include "trace/zoo/zoo.h"
 
-START_TEST (a_wall_stands_where_the_rewriting_refuses_a_chain_of_two) {
+CLAIM (a_wall_stands_where_the_rewriting_refuses_a_chain_of_two) {
   int walls = 0, chains = 0;
   for (uint64_t seed = 1; seed <= 600; seed++) {
     arena *a = arena_new (0);
@@ -50,7 +50,6 @@ START_TEST (a_wall_stands_where_the_rewriting_refuses_a_chain_of_two) {
   ck_assert_int_gt (walls, 50);
   ck_assert_int_gt (chains, 50);
 }
-END_TEST
 
 /* ---- under the needs of a plan ---- */
 
@@ -123,7 +122,7 @@ static int64_t trial_bound (trial *w, arena *a) {
   return ok ? b.lower_bound_ns : INT64_MAX;
 }
 
-START_TEST (no_plan_beats_the_bound_of_every_cut_under_its_own_needs) {
+CLAIM (no_plan_beats_the_bound_of_every_cut_under_its_own_needs) {
   int tried = 0, above = 0, level = 0;
   for (int seed = 1; seed <= suite_cases (2500); seed++) {
     arena *a = arena_new (0);
@@ -141,7 +140,6 @@ START_TEST (no_plan_beats_the_bound_of_every_cut_under_its_own_needs) {
   ck_assert_msg (tried > suite_cases (2500) / 8 && level > tried / 10 && above > tried / 25,
                  "%d tried, %d level by level, %d above compute", tried, level, above);
 }
-END_TEST
 
 /* ---- and where most must be there in whole ---- */
 
@@ -197,7 +195,7 @@ static int64_t seams_bound (trial *w, bool cuttable, arena *a) {
   return ok ? b.lower_bound_ns : INT64_MAX;
 }
 
-START_TEST (no_plan_beats_the_bound_with_seams_under_its_own_needs) {
+CLAIM (no_plan_beats_the_bound_with_seams_under_its_own_needs) {
   int tried = 0, chains = 0, higher = 0;
   for (int seed = 1; seed <= suite_cases (4000); seed++) {
     arena *a = arena_new (0);
@@ -217,7 +215,6 @@ START_TEST (no_plan_beats_the_bound_with_seams_under_its_own_needs) {
   ck_assert_msg (chains > tried / 10 && higher > tried / 25, "%d tried, %d chains, %d higher",
                  tried, chains, higher);
 }
-END_TEST
 
 /* ---- made wrong ---- */
 
@@ -248,7 +245,7 @@ static void walls_too_early (trial *w) {
       w->g.base_bytes[k] = w->g.unused_bytes + w->g.room_bytes + away_bytes (w, w->l.of[k + 2]);
 }
 
-START_TEST (a_bound_of_every_cut_made_wrong_is_noticed) {
+CLAIM (a_bound_of_every_cut_made_wrong_is_noticed) {
   struct {
     const char *name;
     void (*make) (trial *w);
@@ -271,11 +268,10 @@ START_TEST (a_bound_of_every_cut_made_wrong_is_noticed) {
   for (int i = 0; i < n; i++)
     ck_assert_msg (faults[i].seen > 0, "%s: not noticed", faults[i].name);
 }
-END_TEST
 
 /* ---- its proof ---- */
 
-START_TEST (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused) {
+CLAIM (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused) {
   int flows[2][3] = { { 0 } };
   for (int i = 0; i < 6 * suite_cases (220); i++) {
     static const recompute_mode modes[] = { RECOMPUTE_OFF, RECOMPUTE_AUTO, RECOMPUTE_ONLY };
@@ -324,7 +320,6 @@ START_TEST (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused)
     ck_assert_msg (flows[i / 3][i % 3] > 5, "%d flows, level %d, mode %d", flows[i / 3][i % 3],
                    i / 3, i % 3);
 }
-END_TEST
 
 /* ---- the options together ---- */
 
@@ -372,7 +367,7 @@ static void never_worse_than_advice (const trace *t, solve_options o, int64_t bo
                  (long long)r.value.step_ns);
 }
 
-START_TEST (allowing_both_is_never_worse_than_one_of_them) {
+CLAIM (allowing_both_is_never_worse_than_one_of_them) {
   int compared = 0, gained = 0;
   for (uint64_t seed = 40; seed < 56; seed++) {
     arena *a = arena_new (0);
@@ -399,9 +394,8 @@ START_TEST (allowing_both_is_never_worse_than_one_of_them) {
   ck_assert_int_gt (compared, 8);
   ck_assert_int_gt (gained, 0);
 }
-END_TEST
 
-START_TEST (allowing_both_is_never_worse_on_networks) {
+CLAIM (allowing_both_is_never_worse_on_networks) {
   static const zoo_request networks[] = {
     { .name = "vit-b", .batch = 8, .width_divisor = 4, .depth_divisor = 12, .classes = 10 },
     { .name = "alexnet", .batch = 32, .width_divisor = 4 }, /* where FERRY_CASES is given */
@@ -438,12 +432,9 @@ START_TEST (allowing_both_is_never_worse_on_networks) {
   }
   ck_assert_int_gt (gained, 0);
 }
-END_TEST
 
 /* 2^53 parts are not counted one by one. */
-START_TEST (the_fewest_parts_of_the_largest_batch_are_found_at_once) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (the_fewest_parts_of_the_largest_batch_are_found_at_once) {
   variant v;
   int32_t at = 0;
   tensor x = {
@@ -457,21 +448,8 @@ START_TEST (the_fewest_parts_of_the_largest_batch_are_found_at_once) {
   ck_assert (sections_fit (&t, &how, 1000000, a, &v, &err));
   ck_assert_int_eq (v.n_sections, 1);
   ck_assert_int_eq (v.sections[0].parts, (MOST_BYTES + 999) / 1000);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    a_wall_stands_where_the_rewriting_refuses_a_chain_of_two,
-    no_plan_beats_the_bound_of_every_cut_under_its_own_needs,
-    no_plan_beats_the_bound_with_seams_under_its_own_needs,
-    a_bound_of_every_cut_made_wrong_is_noticed,
-    what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused,
-    allowing_both_is_never_worse_than_one_of_them,
-    allowing_both_is_never_worse_on_networks,
-    the_fewest_parts_of_the_largest_batch_are_found_at_once,
-    NULL,
-  };
-  return suite_run ("sections", tests, 300);
+  return suite_run ("sections", 300);
 }

@@ -65,19 +65,15 @@ static dropping drop_all (const trace *t, uint8_t how, int64_t near_ns, arena *a
   return d;
 }
 
-START_TEST (what_stays_is_made_once) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (what_stays_is_made_once) {
   trace *t = chain (a, SMALL);
   dropping d = drop_all (t, DROP_STAYS, 0, a);
   ck_assert_int_eq (d.count, 1);
   ck_assert_int_eq (d.entries[0].ops.count, SMALL - 2);
   ck_assert_int_eq (d.entries[0].replaces.count, SMALL - 2);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (what_passes_is_made_again_when_it_is_wanted) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (what_passes_is_made_again_when_it_is_wanted) {
   trace *t = chain (a, SMALL);
   dropping d = drop_all (t, DROP_PASSES, 0, a);
   ck_assert_int_eq (d.count, SMALL - 2);
@@ -86,12 +82,9 @@ START_TEST (what_passes_is_made_again_when_it_is_wanted) {
     ck_assert_int_eq (d.entries[i].replaces.count, 1);
     ck_assert_int_eq (d.entries[i].replaces.at[0], SMALL - 1 - i);
   }
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (what_is_wanted_soon_stays_all_the_same) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (what_is_wanted_soon_stays_all_the_same) {
   trace *t = chain (a, SMALL);
   dropping d = drop_all (t, DROP_PASSES, 100000, a); /* the next op's too, no more */
   ck_assert_int_eq (d.count, (SMALL - 2) / 2);
@@ -99,9 +92,7 @@ START_TEST (what_is_wanted_soon_stays_all_the_same) {
     ck_assert_int_eq (d.entries[i].replaces.count, 2);
   d = drop_all (t, DROP_PASSES, trace_total_ns (t), a);
   ck_assert_int_eq (d.count, 1);
-  arena_free (a);
 }
-END_TEST
 
 static const device card = { .name = "card",
                              .memory_bytes = 64 * MIB,
@@ -146,7 +137,7 @@ static int64_t least_runs (int n, int kept) {
 /* Beside what is kept there are the first layer's output, the gradient, what a layer makes, and
    what it reads, which may be one of those kept: between that and one more lies what can be
    reached. */
-START_TEST (a_deep_network_in_little_memory_costs_what_nested_checkpoints_cost) {
+CLAIM (a_deep_network_in_little_memory_costs_what_nested_checkpoints_cost) {
   static const int64_t rooms[] = { 24, 16, 12, 9, 7 };
   for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
     arena *a = arena_new (0);
@@ -161,11 +152,10 @@ START_TEST (a_deep_network_in_little_memory_costs_what_nested_checkpoints_cost) 
     arena_free (a);
   }
 }
-END_TEST
 
 /* In the least memory of which single tensors say that all fits: groups, which need more, must not
    be why there is no plan. */
-START_TEST (what_fits_without_a_copy_has_a_plan_without_one) {
+CLAIM (what_fits_without_a_copy_has_a_plan_without_one) {
   static const char *const networks[] = { "alexnet", "resnet18" };
   for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
     static const variant nothing = { .name = "nothing" };
@@ -201,16 +191,7 @@ START_TEST (what_fits_without_a_copy_has_a_plan_without_one) {
     arena_free (a);
   }
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    what_stays_is_made_once,
-    what_passes_is_made_again_when_it_is_wanted,
-    what_is_wanted_soon_stays_all_the_same,
-    a_deep_network_in_little_memory_costs_what_nested_checkpoints_cost,
-    what_fits_without_a_copy_has_a_plan_without_one,
-    NULL,
-  };
-  return suite_run ("segments", tests, 60);
+  return suite_run ("segments", 60);
 }

@@ -52,7 +52,7 @@ static bool solved (const problem *p, int64_t budget_bytes, arena *a, solution *
   return solve (p->c.trace, &o, a, s, err);
 }
 
-START_TEST (a_plan_passes_check_keeps_its_bound_and_costs_what_it_says) {
+CLAIM (a_plan_passes_check_keeps_its_bound_and_costs_what_it_says) {
   int with_stalls = 0, done = 0;
   for (uint64_t seed = 1; seed <= CASES; seed++) {
     arena *a = arena_new (0);
@@ -76,7 +76,6 @@ START_TEST (a_plan_passes_check_keeps_its_bound_and_costs_what_it_says) {
   ck_assert_int_gt (done, CASES / 2);
   ck_assert_int_gt (with_stalls, CASES / 8);
 }
-END_TEST
 
 static bytes stored (const plan *p) {
   bytes text = { 0 };
@@ -85,7 +84,7 @@ static bytes stored (const plan *p) {
   return text;
 }
 
-START_TEST (the_same_request_gives_the_same_bytes) {
+CLAIM (the_same_request_gives_the_same_bytes) {
   for (uint64_t seed = 1; seed <= 8; seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -102,9 +101,8 @@ START_TEST (the_same_request_gives_the_same_bytes) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (more_memory_never_raises_the_bound) {
+CLAIM (more_memory_never_raises_the_bound) {
   for (uint64_t seed = 1; seed <= 15; seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -124,7 +122,6 @@ START_TEST (more_memory_never_raises_the_bound) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* ---- all choices of whole tensors ---- */
 
@@ -161,7 +158,7 @@ static int64_t cost_of (const problem *p, unsigned chosen, int64_t budget_bytes,
   return cost.step_ns;
 }
 
-START_TEST (no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan) {
+CLAIM (no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan) {
   int cases = 0, reached = 0;
   for (uint64_t seed = 1; seed <= 4 * CASES && cases < 40; seed++) {
     arena *a = arena_new (0);
@@ -191,17 +188,15 @@ START_TEST (no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan) {
   ck_assert_int_ge (cases, 20);
   ck_assert_msg (reached * 20 >= cases * 19, "%d of %d reached", reached, cases);
 }
-END_TEST
 
-START_TEST (what_is_enough_is_never_less_than_the_bound) {
+CLAIM (what_is_enough_is_never_less_than_the_bound) {
   ck_assert_int_eq (solve_enough_ns (10000, 1000), 1010);
   ck_assert_int_eq (solve_enough_ns (INT64_MAX, MOST_NS), INT64_MAX);
 }
-END_TEST
 
 /* A link that is nearly not there, one without end, and one that is each in one direction; where
    days and bytes run out, that is said, and what is proved holds. */
-START_TEST (the_slowest_and_the_fastest_links_are_planned_for) {
+CLAIM (the_slowest_and_the_fastest_links_are_planned_for) {
   const int64_t slow = 1000000, fast = MOST_BYTES;
   const struct {
     int64_t out, in, both, copy_ns, share_ppm;
@@ -247,15 +242,7 @@ START_TEST (the_slowest_and_the_fastest_links_are_planned_for) {
   }
   ck_assert_int_gt (done, 20);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { a_plan_passes_check_keeps_its_bound_and_costs_what_it_says,
-                                 the_same_request_gives_the_same_bytes,
-                                 more_memory_never_raises_the_bound,
-                                 no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan,
-                                 the_slowest_and_the_fastest_links_are_planned_for,
-                                 what_is_enough_is_never_less_than_the_bound,
-                                 NULL };
-  return suite_run ("solve", tests, 60);
+  return suite_run ("solve", 60);
 }

@@ -25,7 +25,7 @@ static bool solved (const tiny_case *c, int64_t ticks, arena *a, solution *s) {
   return ok;
 }
 
-START_TEST (no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones) {
+CLAIM (no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones) {
   int tried = 0, reached = 0, proved = 0;
   for (int seed = 0; seed < suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -58,10 +58,9 @@ START_TEST (no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones) {
   ck_assert_int_lt (proved, tried); /* else the search had nothing to find */
   ck_assert_int_eq (reached, tried);
 }
-END_TEST
 
 /* More ops and tensors, many of them smaller than a granule, which no pool may keep. */
-START_TEST (odd_steps_are_solved_within_one_percent) {
+CLAIM (odd_steps_are_solved_within_one_percent) {
   int tried = 0;
   for (int seed = 0; seed < suite_cases (ODD_CASES); seed++) {
     arena *a = arena_new (0);
@@ -82,11 +81,10 @@ START_TEST (odd_steps_are_solved_within_one_percent) {
   }
   ck_assert_int_gt (tried, suite_cases (ODD_CASES) / 10);
 }
-END_TEST
 
 /* The search has to be worth something itself: without a plan to beat it finds one that is legal,
    and that costs what was counted, nearly always. */
-START_TEST (the_best_plan_is_one) {
+CLAIM (the_best_plan_is_one) {
   int tried = 0, found = 0, exact = 0;
   for (int seed = 0; seed < 120; seed++) {
     arena *a = arena_new (0);
@@ -114,11 +112,7 @@ START_TEST (the_best_plan_is_one) {
   ck_assert_int_gt (found * 10, tried * 9);
   ck_assert_int_gt (exact * 10, found * 9);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones,
-                                 odd_steps_are_solved_within_one_percent, the_best_plan_is_one,
-                                 NULL };
-  return suite_run ("solve beside all plans", tests, 600);
+  return suite_run ("solve beside all plans", 600);
 }

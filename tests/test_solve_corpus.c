@@ -44,13 +44,12 @@ static int read_corpus (input *all) {
   return count;
 }
 
-START_TEST (the_corpus_of_the_planner_holds) {
+CLAIM (the_corpus_of_the_planner_holds) {
   static input all[MOST];
   int count = read_corpus (all);
   for (int i = 0; i < count; i++)
     solve_fuzz (all[i].data, all[i].size);
 }
-END_TEST
 
 /* Small, large or any bytes, since what is read of them is mostly a choice or a size. */
 static void make_anew (random_state *r, input *out) {
@@ -78,7 +77,7 @@ static void splice (random_state *r, const input *other, input *out) {
                                             : random_between (r, 0, 255));
 }
 
-START_TEST (what_is_made_of_the_corpus_or_of_nothing_holds) {
+CLAIM (what_is_made_of_the_corpus_or_of_nothing_holds) {
   static input all[MOST], made;
   int count = read_corpus (all);
   for (int i = 0; i < suite_cases (CASES); i++) {
@@ -93,10 +92,7 @@ START_TEST (what_is_made_of_the_corpus_or_of_nothing_holds) {
   }
   fprintf (stderr, "\n");
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { the_corpus_of_the_planner_holds,
-                                 what_is_made_of_the_corpus_or_of_nothing_holds, NULL };
-  return suite_run ("the planner's corpus", tests, 120);
+  return suite_run ("the planner's corpus", 120);
 }

@@ -108,7 +108,7 @@ static void try_more (const setting *s, int64_t seed, int64_t ticks, tally *n) {
   never_worse ("host", seed, ask (&less, ticks), ask (&more, ticks), n);
 }
 
-START_TEST (more_of_anything_is_never_worse_on_tiny_traces) {
+CLAIM (more_of_anything_is_never_worse_on_tiny_traces) {
   tally n = { 0 };
   for (int seed = 0; seed < suite_cases (100); seed++) {
     arena *a = arena_new (0);
@@ -129,9 +129,8 @@ START_TEST (more_of_anything_is_never_worse_on_tiny_traces) {
   ck_assert_int_le (n.far, n.pairs / FAR_IN);
   ck_assert_int_gt (n.stalled, suite_cases (100) / 20);
 }
-END_TEST
 
-START_TEST (more_of_anything_is_never_worse_on_random_traces) {
+CLAIM (more_of_anything_is_never_worse_on_random_traces) {
   tally n = { 0 };
   for (int seed = 0; seed < suite_cases (40); seed++) {
     arena *a = arena_new (0);
@@ -155,10 +154,7 @@ START_TEST (more_of_anything_is_never_worse_on_random_traces) {
   ck_assert_int_le (n.far, n.pairs / FAR_IN);
   ck_assert_int_gt (n.stalled, suite_cases (40) / 20);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { more_of_anything_is_never_worse_on_tiny_traces,
-                                 more_of_anything_is_never_worse_on_random_traces, NULL };
-  return suite_run ("solve with more", tests, 600);
+  return suite_run ("solve with more", 600);
 }

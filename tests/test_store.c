@@ -91,7 +91,11 @@ static bool finish (const job_row *j, job_state state) {
   return held;
 }
 
-START_TEST (the_same_id_is_joined_and_asked_again_after_a_failure) {
+static int databases (void) {
+  return getenv ("FERRY_POSTGRES") ? 2 : 1;
+}
+
+CLAIM_EACH (the_same_id_is_joined_and_asked_again_after_a_failure, 0, databases ()) {
   job_row j;
   begin (_i, 0);
   ck_assert_int_eq (submit ("a", "ada"), SUBMIT_NEW);
@@ -108,9 +112,8 @@ START_TEST (the_same_id_is_joined_and_asked_again_after_a_failure) {
   ck_assert_int_eq (submit ("a", "ada"), SUBMIT_JOINED);
   end ();
 }
-END_TEST
 
-START_TEST (a_full_queue_takes_no_more_and_still_joins) {
+CLAIM_EACH (a_full_queue_takes_no_more_and_still_joins, 0, databases ()) {
   submit_answer answer;
   job_row j = job_named ("b");
   begin (_i, 1);
@@ -122,9 +125,8 @@ START_TEST (a_full_queue_takes_no_more_and_still_joins) {
   ck_assert_int_eq (answer, SUBMIT_JOINED);
   end ();
 }
-END_TEST
 
-START_TEST (owners_take_turns_and_one_alone_gets_half_of_the_queue) {
+CLAIM_EACH (owners_take_turns_and_one_alone_gets_half_of_the_queue, 0, databases ()) {
   static const char *const want[] = { "a1", "b1", "c1", "a2", "b2", "a3" };
   static const int64_t places[] = { 0, 1, 2, 3, 4, 5 };
   submit_answer answer;
@@ -157,7 +159,6 @@ START_TEST (owners_take_turns_and_one_alone_gets_half_of_the_queue) {
   }
   end ();
 }
-END_TEST
 
 typedef struct claimer {
   store *own;
@@ -180,7 +181,7 @@ static void *claim_all (void *context) {
 }
 
 /* SQLite has one user, with threads; PostgreSQL as many connections as there are claimers. */
-START_TEST (eight_claimers_claim_each_job_once) {
+CLAIM_EACH (eight_claimers_claim_each_job_once, 0, databases ()) {
   static claimer c[CLAIMERS];
   pthread_t t[CLAIMERS];
   int seen[JOBS] = { 0 };
@@ -205,9 +206,8 @@ START_TEST (eight_claimers_claim_each_job_once) {
     ck_assert_int_eq (seen[i], 1);
   end ();
 }
-END_TEST
 
-START_TEST (a_stale_attempt_writes_nothing) {
+CLAIM_EACH (a_stale_attempt_writes_nothing, 0, databases ()) {
   job_row old, now;
   bool held = true;
   begin (_i, 3);
@@ -222,9 +222,8 @@ START_TEST (a_stale_attempt_writes_nothing) {
   ck_assert (finish (&now, JOB_done));
   end ();
 }
-END_TEST
 
-START_TEST (a_lease_that_ran_out_is_queued_again_until_it_was_tried_often_enough) {
+CLAIM_EACH (a_lease_that_ran_out_is_queued_again_until_it_was_tried_often_enough, 0, databases ()) {
   job_row j;
   bool found = false;
   begin (_i, 4);
@@ -238,9 +237,8 @@ START_TEST (a_lease_that_ran_out_is_queued_again_until_it_was_tried_often_enough
   ck_assert (find ("a").problem);
   end ();
 }
-END_TEST
 
-START_TEST (a_job_is_cancelled_in_each_state_when_no_owner_is_left) {
+CLAIM_EACH (a_job_is_cancelled_in_each_state_when_no_owner_is_left, 0, databases ()) {
   job_row j;
   bool stopped = true, found = false;
   begin (_i, 5);
@@ -261,9 +259,8 @@ START_TEST (a_job_is_cancelled_in_each_state_when_no_owner_is_left) {
   ck_assert (store_find_job (s, "c", "ada", a, &j, &found, &err) && found);
   end ();
 }
-END_TEST
 
-START_TEST (events_come_in_their_order_and_from_where_one_left) {
+CLAIM_EACH (events_come_in_their_order_and_from_where_one_left, 0, databases ()) {
   job_row j;
   event_row *all;
   int n = 0;
@@ -282,9 +279,8 @@ START_TEST (events_come_in_their_order_and_from_where_one_left) {
   ck_assert_str_eq (all[2].data, "{\"last\":\"'x'\"}");
   end ();
 }
-END_TEST
 
-START_TEST (owners_see_their_own) {
+CLAIM_EACH (owners_see_their_own, 0, databases ()) {
   trace_row t = { "t1", "{}", NULL }, out, *all;
   job_row j;
   bool found = true;
@@ -304,7 +300,6 @@ START_TEST (owners_see_their_own) {
   ck_assert (store_find_job (s, "a", "bob", a, &j, &found, &err) && !found);
   end ();
 }
-END_TEST
 
 static int count_named (const char *owner, const char *print) {
   trace_row *all;
@@ -323,7 +318,7 @@ static const char *name_of (const char *id, const char *owner) {
   return t.fingerprint;
 }
 
-START_TEST (a_name_is_its_owners_and_a_trace_has_several) {
+CLAIM_EACH (a_name_is_its_owners_and_a_trace_has_several, 0, databases ()) {
   trace_row t1 = { "t1", "{}", NULL }, t2 = { "t2", "{}", NULL };
   begin (_i, 13);
   ck_assert (store_add_trace (s, &t1, "b1", &err) && store_add_trace (s, &t2, "b2", &err));
@@ -349,9 +344,8 @@ START_TEST (a_name_is_its_owners_and_a_trace_has_several) {
   ck_assert_str_eq (name_of ("t1", "bob"), "his");
   end ();
 }
-END_TEST
 
-START_TEST (all_who_asked_for_an_import_have_its_trace) {
+CLAIM_EACH (all_who_asked_for_an_import_have_its_trace, 0, databases ()) {
   trace_row t = { "t1", "{}", NULL };
   begin (_i, 14);
   submit ("i", "ada");
@@ -366,10 +360,9 @@ START_TEST (all_who_asked_for_an_import_have_its_trace) {
   ck_assert_int_eq (count_named ("eve", "print"), 0);
   end ();
 }
-END_TEST
 
 /* A store of 0.1.0 has the name in the row of the trace. */
-START_TEST (names_of_an_older_store_are_kept_for_all_owners) {
+CLAIM_EACH (names_of_an_older_store_are_kept_for_all_owners, 0, databases ()) {
   static const char *const old[] = {
     "drop table naming",
     "insert into trace (id, info, fingerprint, created_ms) values ('t1', '{}', 'print', 1)",
@@ -395,13 +388,12 @@ START_TEST (names_of_an_older_store_are_kept_for_all_owners) {
   ck_assert_int_eq (count_named ("eve", "print"), 0);
   end ();
 }
-END_TEST
 
 static void put (const char *digest, const char *text) {
   ck_assert_msg (store_put_bytes (s, digest, text, (int64_t)strlen (text), &err), "%s", err.text);
 }
 
-START_TEST (a_file_is_whole_or_not_there_and_other_replicas_have_it) {
+CLAIM_EACH (a_file_is_whole_or_not_there_and_other_replicas_have_it, 0, databases ()) {
   char other[64] = "/tmp/ferry-store-XXXXXX", path[96];
   bytes text = { 0 }, packed = { 0 };
   begin (_i, 8);
@@ -439,10 +431,9 @@ START_TEST (a_file_is_whole_or_not_there_and_other_replicas_have_it) {
   if (_i)
     remove_folder (other);
 }
-END_TEST
 
 /* One user of the database: what was running when it died is queued. Several: a lease decides. */
-START_TEST (opening_again_keeps_all) {
+CLAIM_EACH (opening_again_keeps_all, 0, databases ()) {
   job_row j;
   store_counts counts;
   begin (_i, 9);
@@ -457,9 +448,8 @@ START_TEST (opening_again_keeps_all) {
   ck_assert_int_eq (find ("a").tries, _i ? 1 : 0);
   end ();
 }
-END_TEST
 
-START_TEST (what_nobody_looks_at_goes_and_what_somebody_needs_stays) {
+CLAIM_EACH (what_nobody_looks_at_goes_and_what_somebody_needs_stays, 0, databases ()) {
   static const char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
   static const char orphan[] = "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
   char outcome[128];
@@ -483,10 +473,9 @@ START_TEST (what_nobody_looks_at_goes_and_what_somebody_needs_stays) {
   ck_assert_ptr_null (store_file (s, orphan, a, &missing));
   end ();
 }
-END_TEST
 
 /* Its job may have been looked at since: it is not the answer to the next upload. */
-START_TEST (an_import_goes_with_its_trace) {
+CLAIM_EACH (an_import_goes_with_its_trace, 0, databases ()) {
   static const char body[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
   trace_row t = { .id = "t1", .info = "{}" };
   char request[100];
@@ -509,9 +498,8 @@ START_TEST (an_import_goes_with_its_trace) {
              answer == SUBMIT_NEW);
   end ();
 }
-END_TEST
 
-START_TEST (a_key_is_kept_for_one_job_of_an_owner) {
+CLAIM_EACH (a_key_is_kept_for_one_job_of_an_owner, 0, databases ()) {
   bool kept = false;
   begin (_i, 12);
   ck_assert (store_promise (s, "ada", "k", "a", &kept, &err) && kept);
@@ -520,9 +508,8 @@ START_TEST (a_key_is_kept_for_one_job_of_an_owner) {
   ck_assert (store_promise (s, "bob", "k", "b", &kept, &err) && kept);
   end ();
 }
-END_TEST
 
-START_TEST (the_newest_curve_of_a_fingerprint_is_found) {
+CLAIM_EACH (the_newest_curve_of_a_fingerprint_is_found, 0, databases ()) {
   trace_row t = { "t1", "{}", NULL };
   curve_row c;
   submit_answer answer;
@@ -564,30 +551,7 @@ START_TEST (the_newest_curve_of_a_fingerprint_is_found) {
       found);
   end ();
 }
-END_TEST
 
 int main (void) {
-  int databases = getenv ("FERRY_POSTGRES") ? 2 : 1;
-  const suite_row rows[] = {
-    { the_same_id_is_joined_and_asked_again_after_a_failure, 0, databases },
-    { a_full_queue_takes_no_more_and_still_joins, 0, databases },
-    { owners_take_turns_and_one_alone_gets_half_of_the_queue, 0, databases },
-    { what_nobody_looks_at_goes_and_what_somebody_needs_stays, 0, databases },
-    { an_import_goes_with_its_trace, 0, databases },
-    { a_key_is_kept_for_one_job_of_an_owner, 0, databases },
-    { eight_claimers_claim_each_job_once, 0, databases },
-    { a_stale_attempt_writes_nothing, 0, databases },
-    { a_lease_that_ran_out_is_queued_again_until_it_was_tried_often_enough, 0, databases },
-    { a_job_is_cancelled_in_each_state_when_no_owner_is_left, 0, databases },
-    { events_come_in_their_order_and_from_where_one_left, 0, databases },
-    { owners_see_their_own, 0, databases },
-    { a_name_is_its_owners_and_a_trace_has_several, 0, databases },
-    { all_who_asked_for_an_import_have_its_trace, 0, databases },
-    { names_of_an_older_store_are_kept_for_all_owners, 0, databases },
-    { a_file_is_whole_or_not_there_and_other_replicas_have_it, 0, databases },
-    { opening_again_keeps_all, 0, databases },
-    { the_newest_curve_of_a_fingerprint_is_found, 0, databases },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("store", rows, NULL, NULL, 30);
+  return suite_run ("store", 30);
 }

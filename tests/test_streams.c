@@ -182,7 +182,7 @@ static bool make_case (random_state *r, bool ordered, random_case *c, arena *a) 
   return c->plan->trace_digest;
 }
 
-START_TEST (what_check_accepts_goes_wrong_with_no_durations) {
+CLAIM (what_check_accepts_goes_wrong_with_no_durations) {
   enum { DRAWS = 12 };
   int accepted = 0, refused = 0, would = 0;
   int by_rule[CHECK_RULES + 1] = { 0 };
@@ -215,7 +215,6 @@ START_TEST (what_check_accepts_goes_wrong_with_no_durations) {
   ck_assert_int_gt (by_rule[RULE_safe], 0);
   ck_assert_int_gt (would * 2, refused);
 }
-END_TEST
 
 enum { GRANULE = 512, MOST_LAYERS = 7 };
 
@@ -336,7 +335,7 @@ static void solve_one (int seed, const trace *t, const solve_options *o, arena *
   n->near += above && step_ns * 10 < is.lower_bound_ns * 11;
 }
 
-START_TEST (plans_are_found_and_proved) {
+CLAIM (plans_are_found_and_proved) {
   tally n = { 0 };
   for (int seed = 1; seed <= suite_cases (3000) / 20; seed++) {
     arena *a = arena_new (0);
@@ -362,7 +361,6 @@ START_TEST (plans_are_found_and_proved) {
   ck_assert_int_gt (n.above, 0);
   ck_assert_int_gt (n.again, 0);
 }
-END_TEST
 
 static void same_spans (const char *name, const span *by_hand, const span *seen, int32_t n) {
   for (int32_t i = 0; i < n; i++)
@@ -371,7 +369,7 @@ static void same_spans (const char *name, const span *by_hand, const span *seen,
                    (long long)seen[i].end_ns);
 }
 
-START_TEST (timelines_are_those_worked_out_by_hand) {
+CLAIM (timelines_are_those_worked_out_by_hand) {
   static const char *const names[] = { "beside", "behind" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     arena *a = arena_new (0);
@@ -394,12 +392,11 @@ START_TEST (timelines_are_those_worked_out_by_hand) {
     arena_free (a);
   }
 }
-END_TEST
 
 typedef enum plant { PLANT_no_wait, PLANT_place, PLANT_workspace, PLANTS } plant;
 
 /* What tests/cases/machine/timelines.md says of `beside`. */
-START_TEST (planted_races_are_refused) {
+CLAIM (planted_races_are_refused) {
   static const check_rule rules[PLANTS] = { RULE_race, RULE_safe, RULE_safe };
   for (plant x = 0; x < PLANTS; x++) {
     arena *a = arena_new (0);
@@ -426,7 +423,6 @@ START_TEST (planted_races_are_refused) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* Op k waits for op i, by streams and `after` alone, as far as one can walk from it. */
 static bool waits_for (const trace *t, int32_t k, int32_t i) {
@@ -446,7 +442,7 @@ static bool has_race (const trace *t) {
 }
 
 /* Each wait of a step is taken away by itself. A plan that makes something again has other ops. */
-START_TEST (every_race_that_a_missing_wait_makes_is_refused) {
+CLAIM (every_race_that_a_missing_wait_makes_is_refused) {
   int planted = 0, kept = 0;
   for (int seed = 1; seed <= suite_cases (3000) / 10; seed++) {
     arena *a = arena_new (0);
@@ -479,13 +475,7 @@ START_TEST (every_race_that_a_missing_wait_makes_is_refused) {
   printf ("%d races planted, %d waits that others stand in for\n", planted, kept);
   ck_assert_int_gt (planted * 20, suite_cases (3000));
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    what_check_accepts_goes_wrong_with_no_durations, plans_are_found_and_proved,
-    timelines_are_those_worked_out_by_hand,          planted_races_are_refused,
-    every_race_that_a_missing_wait_makes_is_refused, NULL
-  };
-  return suite_run ("streams", tests, 120);
+  return suite_run ("streams", 120);
 }

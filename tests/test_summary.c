@@ -26,19 +26,15 @@ static const char one_tensor[] = "{\"format\":\"ferry-trace/1\",\"tensors\":[{\"
                                  "\"born_before\":0,\"dies_after\":3}],\"ops\":[{},"
                                  "{\"writes\":[0]},{\"reads\":[0]},{},{}]}";
 
-START_TEST (born_before_and_dies_after_widen_a_life) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (born_before_and_dies_after_widen_a_life) {
   summary s = summed (parsed (one_tensor, a), a);
   static const int64_t bytes_at[] = { 8, 8, 8, 8, 0 };
   for (int i = 0; i < 5; i++)
     ck_assert_int_eq (s.bytes_at[i], bytes_at[i]);
-  arena_free (a);
 }
-END_TEST
 
 /* Op 1 runs beside op 0, which takes longer; op 2 waits for both. */
-START_TEST (of_streams_that_are_idle_side_by_side_only_the_gaps_of_a_path_count) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (of_streams_that_are_idle_side_by_side_only_the_gaps_of_a_path_count) {
   const char text[] =
       "{\"format\":\"ferry-trace/1\",\"tensors\":[],\"ops\":[{\"ns\":50,\"gap_ns\":3},"
       "{\"ns\":20,\"gap_ns\":7,\"stream\":1},"
@@ -46,13 +42,9 @@ START_TEST (of_streams_that_are_idle_side_by_side_only_the_gaps_of_a_path_count)
   summary s = summed (parsed (text, a), a);
   ck_assert_int_eq (s.idle_ns, 8);
   ck_assert_int_eq (s.compute_ns, 80);
-  arena_free (a);
 }
-END_TEST
 
-START_TEST (sums_beyond_64_bits_are_an_error) {
-  arena *a = arena_new (0);
-  error err = { 0 };
+CLAIM_IN_ARENA (sums_beyond_64_bits_are_an_error) {
   summary s;
   trace_builder *b = build_new (a, "huge", 1, &err);
   for (int i = 0; i < 40000; i++)
@@ -62,9 +54,7 @@ START_TEST (sums_beyond_64_bits_are_an_error) {
   ck_assert_ptr_nonnull (t);
   ck_assert (!summary_of (t, a, &s, &err));
   ck_says (&err, "/tensors: together more than 2^63 bytes");
-  arena_free (a);
 }
-END_TEST
 
 /* ---- against loops that share nothing with it ---- */
 
@@ -120,7 +110,7 @@ static int64_t largest_section (const trace *t, int32_t i) {
   return most;
 }
 
-START_TEST (random_traces_agree_with_plain_loops) {
+CLAIM (random_traces_agree_with_plain_loops) {
   random_state r = random_seed (17);
   for (int round = 0; round < 2000; round++) {
     arena *a = arena_new (0);
@@ -151,10 +141,8 @@ START_TEST (random_traces_agree_with_plain_loops) {
     arena_free (a);
   }
 }
-END_TEST
 
-START_TEST (every_failing_allocation_is_reported) {
-  arena *a = arena_new (0);
+CLAIM_IN_ARENA (every_failing_allocation_is_reported) {
   const trace *t = parsed (one_tensor, a);
   for (int n = 1; n <= 2; n++) {
     summary s;
@@ -163,18 +151,8 @@ START_TEST (every_failing_allocation_is_reported) {
     ck_assert (!summary_of (t, a, &s, &err));
     ck_assert_int_eq (err.code, ERR_memory);
   }
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    born_before_and_dies_after_widen_a_life,
-    of_streams_that_are_idle_side_by_side_only_the_gaps_of_a_path_count,
-    sums_beyond_64_bits_are_an_error,
-    random_traces_agree_with_plain_loops,
-    every_failing_allocation_is_reported,
-    NULL,
-  };
-  return suite_run ("summary", tests, 30);
+  return suite_run ("summary", 30);
 }

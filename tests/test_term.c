@@ -13,7 +13,7 @@ static void draws (bytes *out, const char *expected) {
   bytes_free (out);
 }
 
-START_TEST (an_area_is_filled_up_to_its_amount_with_the_limit_as_a_line) {
+CLAIM (an_area_is_filled_up_to_its_amount_with_the_limit_as_a_line) {
   static const term_point points[] = { { 0, 1024 }, { 25, 2048 }, { 50, 4096 }, { 75, 0 } };
   bytes out = { 0 };
   error err = { 0 };
@@ -24,9 +24,8 @@ START_TEST (an_area_is_filled_up_to_its_amount_with_the_limit_as_a_line) {
                "         0 |###############\n"
                "            0             100 ns\n");
 }
-END_TEST
 
-START_TEST (braille_has_two_by_four_dots_a_cell) {
+CLAIM (braille_has_two_by_four_dots_a_cell) {
   static const term_point points[] = { { 0, 100 }, { 5, 50 }, { 10, 0 } };
   bytes out = { 0 };
   error err = { 0 };
@@ -35,9 +34,8 @@ START_TEST (braille_has_two_by_four_dots_a_cell) {
          "     100 B \xe2\x94\x82\xe2\xa3\xbf\xe2\xa3\xbf\xe2\xa3\xa7\xe2\xa3\xa4\xe2\xa3\xa4\n"
          "            0    20 ns\n");
 }
-END_TEST
 
-START_TEST (a_short_spike_is_seen) {
+CLAIM (a_short_spike_is_seen) {
   static const term_point points[] = { { 0, 1 }, { 500000, 1000 }, { 500001, 1 } };
   bytes out = { 0 };
   error err = { 0 };
@@ -47,9 +45,8 @@ START_TEST (a_short_spike_is_seen) {
   ck_assert_ptr_eq (strchr (top, '#'), strrchr (top, '#'));
   bytes_free (&out);
 }
-END_TEST
 
-START_TEST (lanes_are_darker_where_they_are_busier_and_wrap_around) {
+CLAIM (lanes_are_darker_where_they_are_busier_and_wrap_around) {
   static const term_span spans[] = { { 0, 250 }, { 500, 625 }, { -250, 0 } };
   term_lane lane = { "out", spans, 3 };
   bytes out = { 0 };
@@ -58,9 +55,8 @@ START_TEST (lanes_are_darker_where_they_are_busier_and_wrap_around) {
   ck_assert (term_lanes (&lane, 1, 1000, &style, &out, &err));
   draws (&out, "       out |##  # ##|  62%\n");
 }
-END_TEST
 
-START_TEST (a_piece_that_is_half_busy_is_half_dark) {
+CLAIM (a_piece_that_is_half_busy_is_half_dark) {
   static const term_span spans[] = { { 0, 25 }, { 125, 175 }, { 200, 275 } };
   term_lane lane = { "in", spans, 3 };
   bytes out = { 0 };
@@ -69,9 +65,8 @@ START_TEST (a_piece_that_is_half_busy_is_half_dark) {
   ck_assert (term_lanes (&lane, 1, 800, &style, &out, &err));
   draws (&out, "        in |.:=     |  18%\n");
 }
-END_TEST
 
-START_TEST (nothing_is_no_picture) {
+CLAIM (nothing_is_no_picture) {
   bytes out = { 0 };
   error err = { 0 };
   static const term_point zero[] = { { 0, 0 } };
@@ -80,9 +75,8 @@ START_TEST (nothing_is_no_picture) {
   ck_assert (term_area (&(term_amount){ zero, 1, 0, 0, "" }, 4, &ascii, &out, &err));
   ck_assert_ptr_null (out.data);
 }
-END_TEST
 
-START_TEST (huge_amounts_and_times_do_not_overflow) {
+CLAIM (huge_amounts_and_times_do_not_overflow) {
   static const term_point points[] = { { 0, INT64_MAX }, { INT64_MAX / 2, 1 } };
   static const term_span spans[] = { { 0, INT64_MAX / 2 } };
   term_lane lane = { "x", spans, 1 };
@@ -93,18 +87,7 @@ START_TEST (huge_amounts_and_times_do_not_overflow) {
   ck_assert (term_lanes (&lane, 1, INT64_MAX, &braille, &out, &err));
   bytes_free (&out);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    an_area_is_filled_up_to_its_amount_with_the_limit_as_a_line,
-    braille_has_two_by_four_dots_a_cell,
-    a_short_spike_is_seen,
-    lanes_are_darker_where_they_are_busier_and_wrap_around,
-    a_piece_that_is_half_busy_is_half_dark,
-    nothing_is_no_picture,
-    huge_amounts_and_times_do_not_overflow,
-    NULL,
-  };
-  return suite_run ("term", tests, 20);
+  return suite_run ("term", 20);
 }

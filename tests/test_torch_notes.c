@@ -60,7 +60,7 @@ static trace restricted (const trace *t) {
   return out;
 }
 
-START_TEST (only_what_autograd_or_the_optimizer_holds_may_leave) {
+CLAIM (only_what_autograd_or_the_optimizer_holds_may_leave) {
   trace t = restricted (parsed (TENSORS FIRST SECOND REST));
   static const bool leaves[] = {
     [SAVED] = true, [PASSING] = true, [MOMENTUM] = true, [BESIDE] = true
@@ -70,9 +70,8 @@ START_TEST (only_what_autograd_or_the_optimizer_holds_may_leave) {
     ck_assert (t.tensors[x].whole);
   }
 }
-END_TEST
 
-START_TEST (a_tensor_is_there_until_the_program_lets_go_and_from_its_first_unpack_on) {
+CLAIM (a_tensor_is_there_until_the_program_lets_go_and_from_its_first_unpack_on) {
   trace t = restricted (parsed (TENSORS FIRST SECOND REST));
   static const bool saved[] = { true, true, false, false, true, true, false };
   static const bool beside[] = { true, true, true, false, false, true, false };
@@ -83,18 +82,16 @@ START_TEST (a_tensor_is_there_until_the_program_lets_go_and_from_its_first_unpac
   ck_assert (list_has (&t.ops[1].side, BESIDE) && list_has (&t.ops[4].side, BESIDE) == false);
   ck_assert (!list_has (&t.ops[1].side, SAVED));
 }
-END_TEST
 
-START_TEST (only_what_is_marked_may_be_made_again) {
+CLAIM (only_what_is_marked_may_be_made_again) {
   trace t = restricted (parsed (TENSORS FIRST SECOND REST));
   static const uint8_t again[] = { AGAIN_NEVER, AGAIN_NEVER, AGAIN_STAYS, AGAIN_PASSES,
                                    AGAIN_NEVER, AGAIN_NEVER, AGAIN_NEVER, AGAIN_STAYS };
   for (int32_t x = 0; x < t.n_tensors; x++)
     ck_assert_msg (t.tensors[x].again == again[x], "%s", t.tensors[x].name);
 }
-END_TEST
 
-START_TEST (without_a_mark_nothing_is_made_again) {
+CLAIM (without_a_mark_nothing_is_made_again) {
   trace t = restricted (parsed (TENSORS OP ("conv", "forward", "0,1", "2,7", "") "," SECOND REST));
   ck_assert_int_eq (t.tensors[SAVED].again, AGAIN_NEVER);
   ck_assert (!t.tensors[SAVED].pinned);
@@ -103,9 +100,8 @@ START_TEST (without_a_mark_nothing_is_made_again) {
   ck_assert_int_eq (t.tensors[PASSING].again, AGAIN_NEVER);
   ck_assert (t.tensors[PASSING].pinned);
 }
-END_TEST
 
-START_TEST (a_copy_asks_for_what_its_op_reads_and_what_it_makes_stays) {
+CLAIM (a_copy_asks_for_what_its_op_reads_and_what_it_makes_stays) {
   trace t = restricted (parsed (TENSORS FIRST SECOND REST));
   int32_t ops[] = { 0, 1 }, replaces[] = { SAVED };
   recompute r = { .before = 4, .ops = { ops, 2 }, .replaces = { replaces, 1 } };
@@ -119,7 +115,6 @@ START_TEST (a_copy_asks_for_what_its_op_reads_and_what_it_makes_stays) {
   for (int32_t x = t.n_tensors; x < rw.trace->n_tensors; x++)
     ck_assert (rw.trace->tensors[x].pinned);
 }
-END_TEST
 
 static plan solved (const trace *given, const trace *t, recompute_mode mode) {
   device d = { .name = "slow",
@@ -140,7 +135,7 @@ static plan solved (const trace *given, const trace *t, recompute_mode mode) {
   return *s.plan;
 }
 
-START_TEST (a_plan_for_torch_is_one_of_the_trace_and_drops_what_it_may) {
+CLAIM (a_plan_for_torch_is_one_of_the_trace_and_drops_what_it_may) {
   const trace *given = parsed (TENSORS FIRST SECOND REST);
   trace t = restricted (given);
   plan p = solved (given, &t, RECOMPUTE_AUTO);
@@ -153,7 +148,6 @@ START_TEST (a_plan_for_torch_is_one_of_the_trace_and_drops_what_it_may) {
   p = solved (given, &t, RECOMPUTE_AUTO);
   ck_assert_int_eq (p.n_recomputes, 0);
 }
-END_TEST
 
 static void refused (const char *text, const char *words) {
   trace out;
@@ -162,29 +156,16 @@ static void refused (const char *text, const char *words) {
   ck_assert_msg (strstr (err.text, words), "%s", err.text);
 }
 
-START_TEST (notes_that_are_missing_or_wrong_are_said) {
+CLAIM (notes_that_are_missing_or_wrong_are_said) {
   static const char bare[] =
       TENSORS "{\"name\":\"conv\",\"ns\":1,\"reads\":[0,1],\"writes\":[2,7]}," SECOND REST;
   refused (bare, "record the step with it");
 }
-END_TEST
 
-START_TEST (a_note_of_a_tensor_that_is_not_there_is_said) {
+CLAIM (a_note_of_a_tensor_that_is_not_there_is_said) {
   refused (TENSORS OP ("conv", "forward", "0,1", "2,7", ",\"leave\":[8]") "," SECOND REST, "8");
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { only_what_autograd_or_the_optimizer_holds_may_leave, 0, 0 },
-    { a_tensor_is_there_until_the_program_lets_go_and_from_its_first_unpack_on, 0, 0 },
-    { only_what_is_marked_may_be_made_again, 0, 0 },
-    { without_a_mark_nothing_is_made_again, 0, 0 },
-    { a_copy_asks_for_what_its_op_reads_and_what_it_makes_stays, 0, 0 },
-    { a_plan_for_torch_is_one_of_the_trace_and_drops_what_it_may, 0, 0 },
-    { notes_that_are_missing_or_wrong_are_said, 0, 0 },
-    { a_note_of_a_tensor_that_is_not_there_is_said, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("torch_notes", rows, begin, end, 60);
+  return suite_run_with ("torch_notes", begin, end, 60);
 }

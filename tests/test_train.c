@@ -68,16 +68,16 @@ static bool is_tried (int net, int mode, int room) {
   return mode == net % MIXED && room == (net / MIXED + mode) % TRAIN_ROOMS;
 }
 
-START_TEST (what_is_swapped_cut_and_made_again_trains_bit_for_bit_as_it_does_unswapped) {
+CLAIM_EACH (what_is_swapped_cut_and_made_again_trains_bit_for_bit_as_it_does_unswapped, 0,
+            SMALL_NETS) {
   for (int mode = 0; mode < TRAIN_MODES; mode++)
     for (int room = 0; room < TRAIN_ROOMS; room++)
       if (is_tried (_i, mode, room))
         ck_trains (&small_nets[_i], (train_mode)mode, (train_room)room);
 }
-END_TEST
 
 /* What others decide: the published rules, each in the room that it needs. */
-START_TEST (plans_of_every_rule_train_bit_for_bit) {
+CLAIM (plans_of_every_rule_train_bit_for_bit) {
   train_case c;
   train_case_open (&c, &small_nets[GPT], SWAPPED);
   train_options o = train_case_options (3);
@@ -108,12 +108,11 @@ START_TEST (plans_of_every_rule_train_bit_for_bit) {
                  trained, moved, dropped);
   train_case_close (&c);
 }
-END_TEST
 
 /* ---- twice, and with threads ---- */
 
 /* Delays and threads change when things happen, and nothing else. */
-START_TEST (threads_and_delays_learn_the_same_bits) {
+CLAIM (threads_and_delays_learn_the_same_bits) {
   train_case c;
   train_case_open (&c, &small_nets[GPT], MIXED);
   const plan *p = train_case_plan (&c, FLOOR);
@@ -135,10 +134,9 @@ START_TEST (threads_and_delays_learn_the_same_bits) {
     ck_assert (first.losses[i] == threads.losses[i] && first.losses[i] == delayed.losses[i]);
   train_case_close (&c);
 }
-END_TEST
 
 /* More steps than are timed: the figures and the bits stay what they are. */
-START_TEST (long_runs_are_fed_as_they_go_and_predicted_to_the_nanosecond) {
+CLAIM (long_runs_are_fed_as_they_go_and_predicted_to_the_nanosecond) {
   static const small_net tiny = { "charrnn", 2, 0, 2, 32, 0, 32, ZOO_SGD, false };
   train_case c;
   train_case_open (&c, &tiny, SWAPPED);
@@ -151,7 +149,6 @@ START_TEST (long_runs_are_fed_as_they_go_and_predicted_to_the_nanosecond) {
   ck_assert_int_eq (r.replay.predicted.step_ns, r.replay.seen.step_ns);
   train_case_close (&c);
 }
-END_TEST
 
 /* ---- faults that must be seen ---- */
 
@@ -165,7 +162,7 @@ static int32_t outs_and_ins (const plan *p) {
 /* Some copies of the second step, each left out in a run of its own. Unmissed are those of bytes
    that are the same in every step, that nobody reads again, or that come back to where they still
    lie. */
-START_TEST (a_copy_that_is_left_out_is_seen) {
+CLAIM (a_copy_that_is_left_out_is_seen) {
   train_case c;
   train_case_open (&c, &little, SWAPPED);
   const plan *p = train_case_plan (&c, FLOOR);
@@ -186,11 +183,10 @@ START_TEST (a_copy_that_is_left_out_is_seen) {
                  "%d of %d lost copies were seen, %d in the losses", seen, tried, in_loss);
   train_case_close (&c);
 }
-END_TEST
 
 /* What a wait is for may have happened all the same; where the bits differ, the race checker must
    know the two accesses that nothing orders. */
-START_TEST (a_wait_that_is_left_out_is_seen_where_it_matters) {
+CLAIM (a_wait_that_is_left_out_is_seen_where_it_matters) {
   train_case c;
   train_case_open (&c, &little, SWAPPED);
   const plan *p = train_case_plan (&c, FLOOR);
@@ -212,9 +208,8 @@ START_TEST (a_wait_that_is_left_out_is_seen_where_it_matters) {
   ck_assert_msg (tried > 20 && seen > 2, "%d of %d lost waits were seen", seen, tried);
   train_case_close (&c);
 }
-END_TEST
 
-START_TEST (a_copy_of_dropout_with_a_wrong_counter_is_seen) {
+CLAIM (a_copy_of_dropout_with_a_wrong_counter_is_seen) {
   train_case c;
   train_case_open (&c, &little, MADE_AGAIN);
   const plan *p = train_case_plan (&c, FLOOR);
@@ -231,12 +226,11 @@ START_TEST (a_copy_of_dropout_with_a_wrong_counter_is_seen) {
   }
   train_case_close (&c);
 }
-END_TEST
 
 /* ---- as on a GPU ---- */
 
 /* A device that can only be compared with itself runs the other plan first. */
-START_TEST (a_device_is_compared_with_its_own_run_of_another_plan) {
+CLAIM (a_device_is_compared_with_its_own_run_of_another_plan) {
   train_case c;
   train_case_open (&c, &little, SWAPPED);
   const plan *p = train_case_plan (&c, FLOOR);
@@ -256,7 +250,6 @@ START_TEST (a_device_is_compared_with_its_own_run_of_another_plan) {
   ck_assert_msg (tried > 2 && 2 * seen > tried, "%d of %d lost copies were seen", seen, tried);
   train_case_close (&c);
 }
-END_TEST
 
 /* ---- refusals ---- */
 
@@ -267,7 +260,7 @@ static void ck_refused (train_case *c, const plan *p, const train_options *o, co
   ck_says (&err, says);
 }
 
-START_TEST (what_cannot_be_calculated_is_refused_before_anything_runs) {
+CLAIM (what_cannot_be_calculated_is_refused_before_anything_runs) {
   train_case c;
   train_case_open (&c, &little, SWAPPED);
   const plan *p = train_case_plan (&c, AMPLE);
@@ -299,20 +292,7 @@ START_TEST (what_cannot_be_calculated_is_refused_before_anything_runs) {
   ck_refused (&c, p, &with, "a text is given, and this network learns pictures");
   train_case_close (&c);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { what_is_swapped_cut_and_made_again_trains_bit_for_bit_as_it_does_unswapped, 0, SMALL_NETS },
-    { plans_of_every_rule_train_bit_for_bit, 0, 0 },
-    { threads_and_delays_learn_the_same_bits, 0, 0 },
-    { long_runs_are_fed_as_they_go_and_predicted_to_the_nanosecond, 0, 0 },
-    { a_copy_that_is_left_out_is_seen, 0, 0 },
-    { a_wait_that_is_left_out_is_seen_where_it_matters, 0, 0 },
-    { a_copy_of_dropout_with_a_wrong_counter_is_seen, 0, 0 },
-    { a_device_is_compared_with_its_own_run_of_another_plan, 0, 0 },
-    { what_cannot_be_calculated_is_refused_before_anything_runs, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("train", rows, NULL, NULL, soaks () ? 1200 : 120);
+  return suite_run ("train", soaks () ? 1200 : 120);
 }

@@ -16,7 +16,7 @@ static bool read (tuning *t, error *err, const char *format, const char *name, l
   return tuning_read (t, text, err);
 }
 
-START_TEST (each_number_takes_its_range_and_nothing_else) {
+CLAIM (each_number_takes_its_range_and_nothing_else) {
   int rows = 0;
   for (const tuning_row *r = tuning_rows; r->name; r++, rows++) {
     error err;
@@ -34,9 +34,8 @@ START_TEST (each_number_takes_its_range_and_nothing_else) {
   }
   ck_assert_int_gt (rows, 100);
 }
-END_TEST
 
-START_TEST (a_name_is_said_once) {
+CLAIM (a_name_is_said_once) {
   for (const tuning_row *r = tuning_rows; r->name; r++) {
     for (const tuning_row *x = tuning_rows; x < r; x++)
       ck_assert_str_ne (r->name, x->name);
@@ -48,9 +47,8 @@ START_TEST (a_name_is_said_once) {
     for (int k = 0; k < i; k++)
       ck_assert_str_ne (strategy_rows[i].name, strategy_rows[k].name);
 }
-END_TEST
 
-START_TEST (a_mistake_is_one_message_that_names_it) {
+CLAIM (a_mistake_is_one_message_that_names_it) {
   static const char *const wrong[][2] = {
     { "walk", "NAME=VALUE" },
     { "walk=2", "walk is a strategy" },
@@ -70,7 +68,6 @@ START_TEST (a_mistake_is_one_message_that_names_it) {
     ck_assert_mem_eq (&t, &tuning_shipped, sizeof t);
   }
 }
-END_TEST
 
 /* Questions that between them run every strategy but `follow`, which curves ask for. */
 typedef struct question {
@@ -127,7 +124,7 @@ static bool ask (int which, const tuning *by, search_stats *stats) {
   return ok;
 }
 
-START_TEST (each_strategy_can_be_switched_off) {
+CLAIM (each_strategy_can_be_switched_off) {
   search_stats full = { 0 };
   for (int q = 0; q < QUESTIONS; q++)
     ask (q, NULL, &full);
@@ -152,9 +149,8 @@ START_TEST (each_strategy_can_be_switched_off) {
     ck_assert_msg (full.of[seen[i]].tried + full.of[seen[i]].spent, "%s did nothing",
                    strategy_rows[seen[i]].name);
 }
-END_TEST
 
-START_TEST (a_number_changes_what_is_tried) {
+CLAIM (a_number_changes_what_is_tried) {
   search_stats usual = { 0 }, few = { 0 };
   tuning t = tuning_shipped;
   error err = { 0 };
@@ -163,14 +159,7 @@ START_TEST (a_number_changes_what_is_tried) {
   ask (0, &t, &few);
   ck_assert_int_lt (few.of[STRATEGY_ATTEMPT_walk].tried, usual.of[STRATEGY_ATTEMPT_walk].tried);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { each_number_takes_its_range_and_nothing_else,
-                                 a_name_is_said_once,
-                                 a_mistake_is_one_message_that_names_it,
-                                 each_strategy_can_be_switched_off,
-                                 a_number_changes_what_is_tried,
-                                 NULL };
-  return suite_run ("tuning", tests, 300);
+  return suite_run ("tuning", 300);
 }

@@ -23,7 +23,7 @@ static void refuses (parser *parse, const char *text) {
   ck_assert_msg (strstr (err.text, text), "%s does not name %s", err.text, text);
 }
 
-START_TEST (sizes_are_read_as_people_write_them) {
+CLAIM (sizes_are_read_as_people_write_them) {
   gives (units_parse_bytes, "0", 0);
   gives (units_parse_bytes, "4096", 4096);
   gives (units_parse_bytes, "1b", 1);
@@ -35,18 +35,16 @@ START_TEST (sizes_are_read_as_people_write_them) {
   gives (units_parse_bytes, "0.3333KiB", 341);
   gives (units_parse_bytes, "7PiB", 7881299347898368);
 }
-END_TEST
 
-START_TEST (what_is_no_size_is_refused) {
+CLAIM (what_is_no_size_is_refused) {
   static const char *const texts[] = { "",      "-1",         "+1",    "GiB",    "4 G B",
                                        "4GiBs", "1..5",       "1.5.5", "0x10",   " 4",
                                        "1e9",   "4kibibytes", ".",     "4GiB/s", "NaN" };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     refuses (units_parse_bytes, texts[i]);
 }
-END_TEST
 
-START_TEST (the_largest_value_is_read_and_one_more_is_refused) {
+CLAIM (the_largest_value_is_read_and_one_more_is_refused) {
   gives (units_parse_bytes, "9223372036854775807", INT64_MAX);
   refuses (units_parse_bytes, "9223372036854775808");
   gives (units_parse_bytes, "8191PiB", (int64_t)8191 << 50);
@@ -55,15 +53,13 @@ START_TEST (the_largest_value_is_read_and_one_more_is_refused) {
   refuses (units_parse_time, "9223372037s");
   gives (units_parse_time, "9223372036s", 9223372036000000000);
 }
-END_TEST
 
-START_TEST (many_decimals_are_rounded_down_not_wrapped) {
+CLAIM (many_decimals_are_rounded_down_not_wrapped) {
   gives (units_parse_bytes, "1.99999999999999999999999999999999999999999999999k", 1999);
   gives (units_parse_bytes, "0.00000000000000000000000000000000000000000000001k", 0);
 }
-END_TEST
 
-START_TEST (rates_times_shares_and_counts_have_their_units) {
+CLAIM (rates_times_shares_and_counts_have_their_units) {
   gives (units_parse_rate, "25 GB/s", 25000000000);
   gives (units_parse_rate, "25GB", 25000000000);
   gives (units_parse_rate, "1000000", 1000000);
@@ -82,9 +78,8 @@ START_TEST (rates_times_shares_and_counts_have_their_units) {
   gives (units_parse_share, "20 ppm", 20);
   gives (units_parse_share, "1", 1000000);
 }
-END_TEST
 
-START_TEST (a_count_is_whole_and_within_its_bounds) {
+CLAIM (a_count_is_whole_and_within_its_bounds) {
   error err = { 0 };
   int64_t count = 0;
   ck_assert (units_parse_count ("64", 1, 64, &count, &err));
@@ -97,9 +92,8 @@ START_TEST (a_count_is_whole_and_within_its_bounds) {
   err = (error){ 0 };
   ck_assert (!units_parse_count ("8k", 1, 64, &count, &err));
 }
-END_TEST
 
-START_TEST (a_quantity_lies_within_its_range) {
+CLAIM (a_quantity_lies_within_its_range) {
   const units_range rate = { UNITS_RATE, 1000000, (int64_t)1 << 53 };
   const units_range amount = { UNITS_AMOUNT, 0, (int64_t)1 << 53 };
   error err = { 0 };
@@ -118,9 +112,8 @@ START_TEST (a_quantity_lies_within_its_range) {
   err = (error){ 0 };
   ck_assert (!units_parse_within ("9223372036854%", &amount, (int64_t)1 << 60, &got, &err));
 }
-END_TEST
 
-START_TEST (values_are_shown_with_three_digits) {
+CLAIM (values_are_shown_with_three_digits) {
   char text[UNITS_TEXT];
   ck_assert_str_eq (units_bytes (text, 0), "0 B");
   ck_assert_str_eq (units_bytes (text, 1023), "1023 B");
@@ -138,10 +131,9 @@ START_TEST (values_are_shown_with_three_digits) {
   ck_assert_str_eq (units_time (text, 41250000), "41.2 ms");
   ck_assert_str_eq (units_time (text, 999), "999 ns");
 }
-END_TEST
 
 /* 999.96 KB would print as "1000 KB" with no decimals: it is 1.00 MB. */
-START_TEST (nothing_is_shown_as_a_whole_next_unit) {
+CLAIM (nothing_is_shown_as_a_whole_next_unit) {
   char text[UNITS_TEXT];
   ck_assert_str_eq (units_time (text, 999499), "999 us");
   ck_assert_str_eq (units_time (text, 999500), "1.00 ms");
@@ -149,9 +141,8 @@ START_TEST (nothing_is_shown_as_a_whole_next_unit) {
   ck_assert_str_eq (units_bytes (text, 1024 * 1024 - 1), "1.00 MiB");
   ck_assert_str_eq (units_bytes (text, 1024 * 1023), "1023 KiB");
 }
-END_TEST
 
-START_TEST (what_is_shown_is_near_what_it_shows) {
+CLAIM (what_is_shown_is_near_what_it_shows) {
   random_state r = random_seed (5);
   for (int i = 0; i < 2000; i++) {
     int64_t value = random_between (&r, 1, INT64_MAX >> random_between (&r, 0, 62)), back = 0;
@@ -165,9 +156,8 @@ START_TEST (what_is_shown_is_near_what_it_shows) {
     ck_assert (units_parse_bytes (units_bytes_down (text, value), &back, &err) && back <= value);
   }
 }
-END_TEST
 
-START_TEST (products_do_not_overflow_on_the_way) {
+CLAIM (products_do_not_overflow_on_the_way) {
   ck_assert_int_eq (units_scale (INT64_MAX, 7, 7), INT64_MAX);
   ck_assert_int_eq (units_scale (10, 10, 3), 33);
   ck_assert_int_eq (units_scale ((int64_t)1 << 53, (int64_t)1 << 53, 1000000000), INT64_MAX);
@@ -176,22 +166,7 @@ START_TEST (products_do_not_overflow_on_the_way) {
   ck_assert_int_eq (units_div_up (INT64_MAX, INT64_MAX), 1);
   ck_assert_int_eq (units_div_up (INT64_MAX, 2), (int64_t)1 << 62);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    sizes_are_read_as_people_write_them,
-    what_is_no_size_is_refused,
-    the_largest_value_is_read_and_one_more_is_refused,
-    many_decimals_are_rounded_down_not_wrapped,
-    rates_times_shares_and_counts_have_their_units,
-    a_count_is_whole_and_within_its_bounds,
-    a_quantity_lies_within_its_range,
-    values_are_shown_with_three_digits,
-    nothing_is_shown_as_a_whole_next_unit,
-    what_is_shown_is_near_what_it_shows,
-    products_do_not_overflow_on_the_way,
-    NULL,
-  };
-  return suite_run ("units", tests, 20);
+  return suite_run ("units", 20);
 }

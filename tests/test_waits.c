@@ -28,7 +28,7 @@ static bool look (uint64_t seed, arena *a, seen *s) {
   return cost.settled && cost.step_ns == s->line.period_ns && s->line.period_ns > 0;
 }
 
-START_TEST (the_waits_of_a_step_add_up_to_its_stall) {
+CLAIM (the_waits_of_a_step_add_up_to_its_stall) {
   int found = 0, stalled = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
     arena *a = arena_new (0);
@@ -46,11 +46,10 @@ START_TEST (the_waits_of_a_step_add_up_to_its_stall) {
   ck_assert_int_gt (found, CASES / 10);
   ck_assert_int_gt (stalled, 10);
 }
-END_TEST
 
 /* Every op starts when something ends: of a wait, that is a copy, and it is the one that is named.
    Where a cause is told, some copy of the same direction began in the moment in which it ended. */
-START_TEST (a_wait_names_the_copy_that_ended_just_then) {
+CLAIM (a_wait_names_the_copy_that_ended_just_then) {
   int named = 0, told = 0, by_out = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
     arena *a = arena_new (0);
@@ -81,10 +80,7 @@ START_TEST (a_wait_names_the_copy_that_ended_just_then) {
   ck_assert_int_gt (by_out, 5);
   ck_assert_int_gt (told, named / 2);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { the_waits_of_a_step_add_up_to_its_stall,
-                                 a_wait_names_the_copy_that_ended_just_then, NULL };
-  return suite_run ("waits", tests, 60);
+  return suite_run ("waits", 60);
 }

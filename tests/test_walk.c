@@ -108,7 +108,7 @@ static void finds_all (const walked *k, uint64_t seed, arena *a) {
   }
 }
 
-START_TEST (every_item_of_a_random_plan_finds_what_it_needs) {
+CLAIM (every_item_of_a_random_plan_finds_what_it_needs) {
   int done = 0, remade = 0, cut = 0;
   for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -125,9 +125,8 @@ START_TEST (every_item_of_a_random_plan_finds_what_it_needs) {
   ck_assert_int_gt (remade, suite_cases (CASES) / 20);
   ck_assert_int_gt (cut, suite_cases (CASES) / 20);
 }
-END_TEST
 
-START_TEST (every_item_of_a_solved_plan_finds_what_it_needs) {
+CLAIM (every_item_of_a_solved_plan_finds_what_it_needs) {
   int arenas = 0, granules = 0, resting = 0;
   for (uint64_t seed = 1; seed <= SOLVED; seed++) {
     arena *a = arena_new (0);
@@ -145,11 +144,10 @@ START_TEST (every_item_of_a_solved_plan_finds_what_it_needs) {
   ck_assert_int_gt (granules, 5);
   ck_assert_int_gt (resting, 5);
 }
-END_TEST
 
 /* ---- order of issue ---- */
 
-START_TEST (whatever_is_waited_for_is_issued_before) {
+CLAIM (whatever_is_waited_for_is_issued_before) {
   for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     walked k;
@@ -174,7 +172,6 @@ START_TEST (whatever_is_waited_for_is_issued_before) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* ---- times ---- */
 
@@ -231,7 +228,7 @@ static walk without (const walk *w, int32_t item, int32_t wait, arena *a) {
   return less;
 }
 
-START_TEST (the_times_of_the_machine_model_follow_from_the_waits) {
+CLAIM (the_times_of_the_machine_model_follow_from_the_waits) {
   int seen = 0;
   for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -251,7 +248,6 @@ START_TEST (the_times_of_the_machine_model_follow_from_the_waits) {
   }
   ck_assert_int_gt (seen, suite_cases (CASES));
 }
-END_TEST
 
 /* ---- waits that are left out ---- */
 
@@ -281,7 +277,7 @@ static bool must_be_seen (const walk *w, const walk_item *it, const walk_wait *v
                                : index == it->index && !serves_again (w, unit);
 }
 
-START_TEST (a_wait_that_is_left_out_is_seen) {
+CLAIM (a_wait_that_is_left_out_is_seen) {
   int needed = 0, seen = 0;
   for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
@@ -307,16 +303,7 @@ START_TEST (a_wait_that_is_left_out_is_seen) {
   ck_assert_int_gt (needed, suite_cases (CASES) / 2);
   ck_assert_int_gt (seen, suite_cases (CASES) / 8); /* of memory that is used again */
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { every_item_of_a_random_plan_finds_what_it_needs, 0, 0 },
-    { every_item_of_a_solved_plan_finds_what_it_needs, 0, 0 },
-    { whatever_is_waited_for_is_issued_before, 0, 0 },
-    { the_times_of_the_machine_model_follow_from_the_waits, 0, 0 },
-    { a_wait_that_is_left_out_is_seen, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("walk", rows, NULL, NULL, 120);
+  return suite_run ("walk", 120);
 }

@@ -60,7 +60,7 @@ static void pass (int moments) {
     usleep (1000);
 }
 
-START_TEST (answers_are_no_news) {
+CLAIM (answers_are_no_news) {
   deaf = false;
   watchdog *w = begin ();
   pass (3 * PATIENCE);
@@ -72,9 +72,8 @@ START_TEST (answers_are_no_news) {
   ck_assert_int_eq (opened, THREADS + 1);
   end (w);
 }
-END_TEST
 
-START_TEST (one_that_is_silent_is_late) {
+CLAIM (one_that_is_silent_is_late) {
   deaf = true;
   watchdog *w = begin ();
   for (int i = 0; i < 10000 && !lates; i++)
@@ -83,13 +82,7 @@ START_TEST (one_that_is_silent_is_late) {
   ck_assert_int_ge (answers, PATIENCE - 1);
   end (w);
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { answers_are_no_news, 0, 0 },
-    { one_that_is_silent_is_late, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return suite_run_rows ("watchdog", rows, NULL, NULL, 60);
+  return suite_run ("watchdog", 60);
 }

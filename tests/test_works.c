@@ -150,7 +150,7 @@ static bool put (works *w, const item *x, error *err) {
   return ok && works_wait (w, -1, err);
 }
 
-START_TEST (works_are_timed_as_a_second_implementation_times_them) {
+CLAIM (works_are_timed_as_a_second_implementation_times_them) {
   int64_t shared = 0;
   for (int seed = 1; seed <= suite_cases (500); seed++) {
     random_state r = random_seed ((uint64_t)seed);
@@ -179,13 +179,10 @@ START_TEST (works_are_timed_as_a_second_implementation_times_them) {
   }
   ck_assert_int_gt (shared, suite_cases (500)); /* copies waited for an engine */
 }
-END_TEST
 
 /* Nobody is ahead of itself: what waits for a later work of its own stream never starts. */
-START_TEST (works_that_wait_for_each_other_are_refused) {
+CLAIM_IN_ARENA (works_that_wait_for_each_other_are_refused) {
   device d = { .share_ppm = 1000000, .link = { 5120000000, 2560000000, 6000000000, 10 } };
-  arena *a = arena_new (0);
-  error err = { 0 };
   works w;
   span *at;
   works_start (&w);
@@ -194,15 +191,8 @@ START_TEST (works_that_wait_for_each_other_are_refused) {
   ck_assert (!works_simulate (&w, &d, a, &at, &err));
   ck_assert_int_eq (err.code, ERR_infeasible);
   works_free (&w);
-  arena_free (a);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    works_are_timed_as_a_second_implementation_times_them,
-    works_that_wait_for_each_other_are_refused,
-    NULL,
-  };
-  return suite_run ("works", tests, 60);
+  return suite_run ("works", 60);
 }

@@ -33,7 +33,7 @@ static const struct published {
 };
 enum { N_PUBLISHED = sizeof published / sizeof published[0] };
 
-START_TEST (parameters_are_the_published_number) {
+CLAIM_EACH (parameters_are_the_published_number, 0, N_PUBLISHED) {
   const struct published *p = &published[_i];
   zoo_request r = { .name = p->name, .batch = 1, .device = &card };
   const trace *t = made (&r);
@@ -44,9 +44,8 @@ START_TEST (parameters_are_the_published_number) {
       bytes += t->tensors[i].bytes;
   ck_assert_int_eq (bytes, 4 * p->parameters);
 }
-END_TEST
 
-START_TEST (the_list_states_what_is_built) {
+CLAIM (the_list_states_what_is_built) {
   int count;
   const zoo_network *list = zoo_list (&count);
   for (int i = 0; i < count; i++) {
@@ -59,9 +58,8 @@ START_TEST (the_list_states_what_is_built) {
     ck_assert_int_eq (list[i].parameters > 0, list[i].source != NULL);
   }
 }
-END_TEST
 
-START_TEST (forward_flops_are_the_published_number) {
+CLAIM_EACH (forward_flops_are_the_published_number, 0, N_PUBLISHED) {
   const struct published *p = &published[_i];
   if (p->millions == 0)
     return;
@@ -77,11 +75,10 @@ START_TEST (forward_flops_are_the_published_number) {
   int64_t per_image = flops / 3 / 2;
   ck_assert_int_eq ((per_image + 500000) / 1000000, p->millions);
 }
-END_TEST
 
 /* ---- what may be asked ---- */
 
-START_TEST (bfloat_halves_activations_and_keeps_a_master_copy) {
+CLAIM (bfloat_halves_activations_and_keeps_a_master_copy) {
   zoo_request r = { .name = "resnet50", .batch = 8, .optimizer = ZOO_ADAM, .device = &card };
   int64_t bytes[2][TENSOR_KINDS] = { 0 };
   for (int half = 0; half < 2; half++) {
@@ -95,9 +92,8 @@ START_TEST (bfloat_halves_activations_and_keeps_a_master_copy) {
   ck_assert_int_eq (bytes[1][TENSOR_OPTIMIZER],
                     bytes[0][TENSOR_OPTIMIZER] + bytes[0][TENSOR_PARAMETER]);
 }
-END_TEST
 
-START_TEST (the_same_request_makes_the_same_trace) {
+CLAIM (the_same_request_makes_the_same_trace) {
   static const char *const names[] = { "resnet50", "gpt2", "seq2seq", "dcgan" };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     char first[TRACE_DIGEST], second[TRACE_DIGEST], other[TRACE_DIGEST];
@@ -110,10 +106,9 @@ START_TEST (the_same_request_makes_the_same_trace) {
     ck_assert_str_ne (first, other);
   }
 }
-END_TEST
 
 /* A change of this digest is a change of every plan made for such traces: it must be meant. */
-START_TEST (the_digest_of_a_known_trace_stays) {
+CLAIM (the_digest_of_a_known_trace_stays) {
   char digest[TRACE_DIGEST];
   zoo_request r = { .name = "vgg16", .batch = 4, .optimizer = ZOO_MOMENTUM, .device = &card };
   ck_assert (trace_digest (made (&r), digest, &err));
@@ -124,9 +119,8 @@ START_TEST (the_digest_of_a_known_trace_stays) {
   ck_assert_str_eq (digest,
                     "sha256:2b4029ca9a1cdb726729d17cdf96365478c2c1691db073691b73b5790d13640a");
 }
-END_TEST
 
-START_TEST (a_request_that_makes_no_sense_is_told_so) {
+CLAIM (a_request_that_makes_no_sense_is_told_so) {
   static const struct {
     zoo_request r;
     const char *says;
@@ -153,9 +147,8 @@ START_TEST (a_request_that_makes_no_sense_is_told_so) {
     ck_assert_int_eq (err.code, ERR_usage);
   }
 }
-END_TEST
 
-START_TEST (an_allocation_that_fails_is_only_an_error) {
+CLAIM (an_allocation_that_fails_is_only_an_error) {
   for (int64_t fuse = 1; fuse < 4000; fuse += fuse < 200 ? 1 : 37) {
     arena *a = arena_new (0);
     ck_assert_ptr_nonnull (a);
@@ -167,7 +160,6 @@ START_TEST (an_allocation_that_fails_is_only_an_error) {
     arena_free (a);
   }
 }
-END_TEST
 
 /* ---- sections ---- */
 
@@ -178,7 +170,7 @@ static int32_t first_of (const trace *t, op_phase phase) {
   return i;
 }
 
-START_TEST (a_network_without_batch_norm_can_be_cut_as_a_whole) {
+CLAIM (a_network_without_batch_norm_can_be_cut_as_a_whole) {
   static const char *const names[] = { "vgg16", "gpt2", "charrnn", "llama-1b", "vit-b" };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     zoo_request r = { .name = names[i], .batch = 6, .depth_divisor = 8, .device = &card };
@@ -194,19 +186,17 @@ START_TEST (a_network_without_batch_norm_can_be_cut_as_a_whole) {
     ck_assert_int_eq (out.trace->n_ops, t->n_ops + 2 * whole.end);
   }
 }
-END_TEST
 
-START_TEST (batch_norm_needs_the_whole_batch) {
+CLAIM (batch_norm_needs_the_whole_batch) {
   zoo_request r = { .name = "resnet18", .batch = 6, .device = &card };
   const trace *t = made (&r);
   for (int32_t k = 0; k < first_of (t, OP_UPDATE); k++)
     ck_assert_int_eq (t->ops[k].parts, strstr (t->ops[k].name, "batchnorm") != NULL ? 1 : 6);
 }
-END_TEST
 
 /* ---- device files ---- */
 
-START_TEST (every_shipped_device_can_be_read) {
+CLAIM (every_shipped_device_can_be_read) {
   static const char *const names[] = { "titanx-pascal", "titanx-maxwell", "m40",         "p100",
                                        "p100-nvlink",   "v100",           "v100-nvlink", "a100-40",
                                        "a100-80",       "h100-pcie",      "h100-sxm",    "h200",
@@ -225,22 +215,7 @@ START_TEST (every_shipped_device_can_be_read) {
     ck_assert_int_gt (trace_total_ns (made (&r)), 0);
   }
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { parameters_are_the_published_number, 0, N_PUBLISHED },
-    { the_list_states_what_is_built, 0, 0 },
-    { forward_flops_are_the_published_number, 0, N_PUBLISHED },
-    { bfloat_halves_activations_and_keeps_a_master_copy, 0, 0 },
-    { the_same_request_makes_the_same_trace, 0, 0 },
-    { the_digest_of_a_known_trace_stays, 0, 0 },
-    { a_request_that_makes_no_sense_is_told_so, 0, 0 },
-    { an_allocation_that_fails_is_only_an_error, 0, 0 },
-    { a_network_without_batch_norm_can_be_cut_as_a_whole, 0, 0 },
-    { batch_norm_needs_the_whole_batch, 0, 0 },
-    { every_shipped_device_can_be_read, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return zoo_run ("zoo", rows);
+  return suite_run_with ("zoo", zoo_set_up, zoo_tear_down, 60);
 }

@@ -201,7 +201,7 @@ static void check_whole (const zoo_request *r) {
     check_versions (t);
 }
 
-START_TEST (every_trace_makes_sense_op_by_op) {
+CLAIM_EACH (every_trace_makes_sense_op_by_op, 0, VARIANTS) {
   int count;
   const zoo_network *list = zoo_list (&count);
   for (int i = 0; i < count; i++) {
@@ -211,9 +211,8 @@ START_TEST (every_trace_makes_sense_op_by_op) {
     check_whole (&r);
   }
 }
-END_TEST
 
-START_TEST (small_relatives_can_be_built) {
+CLAIM (small_relatives_can_be_built) {
   static const zoo_request small[] = {
     { .name = "vgg16", .batch = 4, .image = 32, .width_divisor = 8, .classes = 10 },
     { .name = "resnet18", .batch = 4, .image = 32, .width_divisor = 8, .classes = 10 },
@@ -250,9 +249,8 @@ START_TEST (small_relatives_can_be_built) {
     check_whole (&r);
   }
 }
-END_TEST
 
-START_TEST (the_backward_of_each_layer_reads_what_it_saved) {
+CLAIM (the_backward_of_each_layer_reads_what_it_saved) {
   static const struct {
     const char *network, *saved, *reader;
   } cases[] = {
@@ -283,14 +281,7 @@ START_TEST (the_backward_of_each_layer_reads_what_it_saved) {
                    found);
   }
 }
-END_TEST
 
 int main (void) {
-  const suite_row rows[] = {
-    { every_trace_makes_sense_op_by_op, 0, VARIANTS },
-    { small_relatives_can_be_built, 0, 0 },
-    { the_backward_of_each_layer_reads_what_it_saved, 0, 0 },
-    { NULL, 0, 0 },
-  };
-  return zoo_run ("zoo ops", rows);
+  return suite_run_with ("zoo ops", zoo_set_up, zoo_tear_down, 60);
 }

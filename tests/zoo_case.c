@@ -17,13 +17,13 @@ const device card = { .name = "card",
 arena *room;
 error err;
 
-static void set_up (void) {
+void zoo_set_up (void) {
   err = (error){ 0 };
   room = arena_new (0);
   ck_assert_ptr_nonnull (room);
 }
 
-static void tear_down (void) {
+void zoo_tear_down (void) {
   arena_free (room);
 }
 
@@ -43,8 +43,4 @@ compute read_compute (const trace *t, int32_t i) {
   ck_assert_msg (t->ops[i].compute != NULL, "op %d (%s) has no compute", i, t->ops[i].name);
   ck_assert_msg (compute_parse (t->ops[i].compute, &c, &err), "op %s: %s", t->ops[i].name, told ());
   return c;
-}
-
-int zoo_run (const char *name, const suite_row *rows) {
-  return suite_run_rows (name, rows, set_up, tear_down, 60);
 }

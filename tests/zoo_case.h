@@ -15,6 +15,8 @@ extern error err;
 const char *told (void); /* what `err` says */
 trace *made (const zoo_request *r);
 compute read_compute (const trace *t, int32_t i);
-int zoo_run (const char *name, const suite_row *rows);
+/* Before and after each claim. */
+void zoo_set_up (void);
+void zoo_tear_down (void);
 
 #endif
