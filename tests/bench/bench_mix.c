@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sections and recompute in tables: each figure the slowdown over compute without any limit of an
    executable plan that check has passed, or the bound beside it.
-   bench_mix vgg: sections and swapping, level by level and depth first, on the TITAN X.
+   bench_mix vgg: any sections, level by level and depth first, on the TITAN X.
    bench_mix mix NETWORK BATCH GB/s [DTYPE [PERCENT [ROWS]]]: swap alone, recompute alone, greedy
    mix, every k-th kept, both, and both with sections (rows s, r, g, k, b, c); without more, bf16
    and 80, 60, 40, 20 % of the peak; H200. "+" behind the network: attention with its score matrix.
@@ -91,6 +91,8 @@ static bool vgg (const char *folder, arena *a, error *err) {
                         .host_bytes = d.host_bytes,
                         .sections = SECTIONS_AUTO };
     printf ("vgg16 batch %lld in %lld GiB\n", (long long)cells[i][0], (long long)cells[i][1]);
+    o.section_orders = ORDERS_AUTO;
+    cell (t, &o, "any sections", NULL);
     o.section_orders = ORDERS_LEVEL;
     cell (t, &o, "level by level", NULL);
     o.section_orders = ORDERS_DEPTH;

@@ -11,9 +11,7 @@ BENCHES = \
   tests/bench/bench_mix \
   tests/bench/bench_more \
   tests/bench/bench_ops \
-  tests/bench/bench_policies \
   tests/bench/bench_replay \
-  tests/bench/bench_sections \
   tests/bench/bench_solve \
   tests/bench/bench_speed \
   tests/bench/import_kineto
@@ -92,10 +90,10 @@ EXTRA_DIST += \
 
 # What `make check` says of the planner, with more cases; bench_best has the rest.
 PLANNER_TESTS = tests/test_flow tests/test_flow_drops tests/test_layout tests/test_prove \
-  tests/test_bound tests/test_curve tests/test_solve_more tests/test_sections tests/test_mix tests/test_mix_random \
+  tests/test_bound tests/test_curve tests/test_search_policies tests/test_solve_more tests/test_sections tests/test_mix tests/test_mix_random \
   tests/test_replay_zoo
 long-planner: $(PLANNER_TESTS)
-	@$(AM_TESTS_ENVIRONMENT) for it in flow=20000 flow_drops=20000 layout=3 prove=3000 bound=3000 curve=500 solve_more=600 \
+	@$(AM_TESTS_ENVIRONMENT) for it in flow=20000 flow_drops=20000 layout=3 prove=3000 bound=3000 curve=500 search_policies=500 solve_more=600 \
 	  sections=10000 mix=2 mix_random=200 replay_zoo=2; do \
 	  echo "== tests/test_$${it%=*}, $${it#*=} cases"; \
 	  FERRY_CASES=$${it#*=} CK_TIMEOUT_MULTIPLIER=60 tests/test_$${it%=*} || exit 1; done
