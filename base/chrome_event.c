@@ -15,8 +15,7 @@ void chrome_event_us (json_writer *w, const char *key, int64_t ns) {
 
 void chrome_event_lane (json_writer *w, int64_t lane, const char *name) {
   json_open_object (w);
-  json_put_key (w, "args");
-  json_open_object (w);
+  json_add_object (w, "args");
   json_add_text (w, "name", name);
   json_close_object (w);
   json_add_text (w, "name", "thread_name");
@@ -30,8 +29,7 @@ void chrome_event_span (json_writer *w, int64_t lane, const char *name, int64_t 
                         int64_t length_ns, const char *arg, int64_t value) {
   json_open_object (w);
   if (arg) {
-    json_put_key (w, "args");
-    json_open_object (w);
+    json_add_object (w, "args");
     json_add_int (w, arg, value);
     json_close_object (w);
   }

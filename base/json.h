@@ -106,6 +106,15 @@ void json_add_text (json_writer *w, const char *key, const char *text);
 void json_add_fixed (json_writer *w, const char *key, double value, int decimals);
 void json_add_share (json_writer *w, const char *key, int64_t ppm); /* as a fraction */
 void json_add_raw (json_writer *w, const char *key, const char *text);
+/* A key, and its value is begun. */
+static inline void json_add_object (json_writer *w, const char *key) {
+  json_put_key (w, key);
+  json_open_object (w);
+}
+static inline void json_add_array (json_writer *w, const char *key) {
+  json_put_key (w, key);
+  json_open_array (w);
+}
 
 /* The text moves to *out (free with bytes_free). */
 bool json_finish (json_writer *w, bytes *out, error *err) MUST_CHECK;

@@ -220,8 +220,7 @@ static bool print_json (call *c, const story *s) {
   predicted_write (&w, &s->costs);
   json_add_text (&w, "network", network);
   json_add_int (&w, "peak_bytes", s->needs.peak_bytes);
-  json_put_key (&w, "solved");
-  json_open_object (&w);
+  json_add_object (&w, "solved");
   json_put_key (&w, "certificate");
   certificate_write (&w, &s->best.plan->certificate);
   json_add_int (&w, "moves", s->best.plan->n_moves);

@@ -79,8 +79,7 @@ static bool shows_state (const trace *t) {
 }
 
 static void put_op (json_writer *w, const trace *t, const char *key, int32_t op) {
-  json_put_key (w, key);
-  json_open_object (w);
+  json_add_object (w, key);
   json_add_text (w, "name", t->ops[op].name);
   json_add_int (w, "op", op);
   json_close_object (w);
@@ -90,11 +89,9 @@ static void put_kinds (json_writer *w, const summary *s) {
   static const tensor_kind sorted[] = { TENSOR_ACTIVATION, TENSOR_GRADIENT,  TENSOR_INPUT,
                                         TENSOR_OPTIMIZER,  TENSOR_PARAMETER, TENSOR_TEMPORARY,
                                         TENSOR_WORKSPACE };
-  json_put_key (w, "kinds");
-  json_open_object (w);
+  json_add_object (w, "kinds");
   for (int i = 0; i < TENSOR_KINDS; i++) {
-    json_put_key (w, tensor_kind_names[sorted[i]]);
-    json_open_object (w);
+    json_add_object (w, tensor_kind_names[sorted[i]]);
     json_add_int (w, "bytes", s->kinds[sorted[i]].bytes);
     json_add_int (w, "tensors", s->kinds[sorted[i]].count);
     json_close_object (w);
@@ -103,8 +100,7 @@ static void put_kinds (json_writer *w, const summary *s) {
 }
 
 static void put_checks (json_writer *w, const trace_source *from) {
-  json_put_key (w, "checks");
-  json_open_array (w);
+  json_add_array (w, "checks");
   for (int32_t i = 0; i < from->n_checks; i++)
     json_put_text (w, from->checks[i]);
   json_close_array (w);
@@ -133,8 +129,7 @@ static bool print_json (call *c, const trace *t, const summary *s, const questio
   put_op (&w, t, "floor_op", s->floor_op);
   json_add_int (&w, "floor_sections_bytes", s->floor_sections_bytes);
   put_op (&w, t, "floor_sections_op", s->floor_sections_op);
-  json_put_key (&w, "holders");
-  json_open_array (&w);
+  json_add_array (&w, "holders");
   for (int32_t i = 0; i < s->n_holders && i < SHOWN_HOLDERS; i++) {
     json_open_object (&w);
     json_add_int (&w, "bytes", t->tensors[s->holders[i]].bytes);
@@ -148,8 +143,7 @@ static bool print_json (call *c, const trace *t, const summary *s, const questio
   if (q->asked)
     json_add_int (&w, "missing_bytes", q->missing_bytes);
   json_add_text (&w, "name", t->name);
-  json_put_key (&w, "needs");
-  json_open_object (&w);
+  json_add_object (&w, "needs");
   json_add_int (&w, "bytes", q->total_bytes);
   json_add_text (&w, "device", q->has_device ? q->device.name : NULL);
   json_add_int (&w, "granule_bytes", q->needs.granule_bytes);

@@ -59,8 +59,7 @@ static void print_costs (const predicted *p) {
 }
 
 static void put_noise (json_writer *w, const noise_answer *n) {
-  json_put_key (w, "noise");
-  json_open_object (w);
+  json_add_object (w, "noise");
   json_add_int (w, "days", n->asked.days);
   json_add_share (w, "least", n->spread.least_ppm);
   json_add_share (w, "median", n->spread.median_ppm);
@@ -119,8 +118,7 @@ static bool print_ranks_json (call *c, const rank_question *q) {
   json_add_text (&w, "host", q->all.host.name);
   json_add_int (&w, "pinnable_bytes", q->all.host.pinned_bytes);
   json_add_int (&w, "pinned_bytes", pinned_bytes (q));
-  json_put_key (&w, "ranks");
-  json_open_array (&w);
+  json_add_array (&w, "ranks");
   for (int32_t i = 0; i < q->all.ranks; i++)
     predicted_write (&w, &q->costs[i]);
   json_close_array (&w);

@@ -51,8 +51,7 @@ static bool dump_program (call *c, const planner *p, const trace *t, const plan 
 }
 
 static void put_program (json_writer *w, const bound_stats *seen) {
-  json_put_key (w, "program");
-  json_open_object (w);
+  json_add_object (w, "program");
   json_add_int (w, "columns", seen->columns);
   json_add_int (w, "rows", seen->rows);
   json_add_int (w, "value_ns", llround (seen->value_ns));
@@ -62,8 +61,7 @@ static void put_program (json_writer *w, const bound_stats *seen) {
 /* The part of an answer beside the plan. */
 typedef struct beside {
   bound_stats program;
-  const plan
-      *free; /* the same plan without --same-places; or NULL */
+  const plan *free;   /* the same plan without --same-places; or NULL */
   int64_t lost_bytes; /* the plan takes them beside the bytes that live */
   allowed allowed;
   const char *allowed_says;
@@ -71,8 +69,7 @@ typedef struct beside {
 } beside;
 
 static void put_robustness (json_writer *w, const robustness *n) {
-  json_put_key (w, "noise");
-  json_open_object (w);
+  json_add_object (w, "noise");
   json_add_int (w, "days", n->days);
   json_add_share (w, "fastest_p95", n->fastest_p95_ppm);
   json_add_share (w, "p95", n->p95_ppm);
@@ -129,13 +126,11 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const error 
   confidence_write (&w, t->source.confidence, t->source.doubt);
   json_add_bool (&w, "fits", false);
   json_add_int (&w, "floor_bytes", f.bytes);
-  json_put_key (&w, "floor_op");
-  json_open_object (&w);
+  json_add_object (&w, "floor_op");
   json_add_text (&w, "name", t->ops[f.op].name);
   json_add_int (&w, "op", f.op);
   json_close_object (&w);
-  json_put_key (&w, "floor_parts");
-  json_open_object (&w);
+  json_add_object (&w, "floor_parts");
   json_add_int (&w, "granule_bytes", f.granule_bytes);
   json_add_int (&w, "pinned_bytes", f.pinned_bytes);
   json_add_int (&w, "pool_bytes", f.pool_bytes);

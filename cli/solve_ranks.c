@@ -107,8 +107,7 @@ static bool store (call *c, const rank_plans *q) {
 static void put_way (json_writer *w, const rank_plans *q, const ranks_way *way) {
   json_open_object (w);
   json_add_text (w, "name", ranks_kinds[way->kind]);
-  json_put_key (w, "plans");
-  json_open_array (w);
+  json_add_array (w, "plans");
   for (int32_t r = 0; r < q->asked.ranks; r++)
     json_put_int (w, way->plan_of[r]);
   json_close_array (w);
@@ -165,8 +164,7 @@ static bool print_json (call *c, const rank_plans *q) {
   json_add_int (&w, "lower_bound_ns", x->lower_bound_ns);
   json_add_int (&w, "pinnable_bytes", q->host.pinned_bytes);
   json_add_int (&w, "pinned_bytes", x->pinned_bytes);
-  json_put_key (&w, "plans");
-  json_open_array (&w);
+  json_add_array (&w, "plans");
   for (int32_t i = 0; i < x->n_plans; i++)
     put_rank_plan (&w, q, &x->plans[i]);
   json_close_array (&w);
@@ -174,8 +172,7 @@ static bool print_json (call *c, const rank_plans *q) {
   json_add_int (&w, "same_lower_bound_ns",
                 x->same_bound_ns > x->lower_bound_ns ? x->same_bound_ns : x->lower_bound_ns);
   json_add_int (&w, "step_ns", x->ways[x->best].step_ns);
-  json_put_key (&w, "ways");
-  json_open_array (&w);
+  json_add_array (&w, "ways");
   for (int32_t i = 0; i < x->n_ways; i++)
     put_way (&w, q, &x->ways[i]);
   json_close_array (&w);

@@ -17,8 +17,7 @@ static int run (call *c) {
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_text (&w, "commit", *FERRY_COMMIT ? FERRY_COMMIT : NULL);
-  json_put_key (&w, "formats");
-  json_open_array (&w);
+  json_add_array (&w, "formats");
   json_put_text (&w, DEVICE_FORMAT);
   json_put_text (&w, PLAN_FORMAT);
   json_put_text (&w, TRACE_FORMAT);

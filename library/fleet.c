@@ -147,8 +147,7 @@ char *ferry_curve_json (const ferry_curve *c, ferry_error *told) {
     json_add_int (&w, "floor_bytes", c->curve.floor_bytes);
     json_add_int (&w, "knee", c->curve.knee);
     json_add_int (&w, "needs_bytes", c->curve.peak_bytes);
-    json_put_key (&w, "points");
-    json_open_array (&w);
+    json_add_array (&w, "points");
     for (int32_t i = 0; i < c->curve.count; i++)
       curve_point_write (&w, &c->curve, i);
     json_close_array (&w);

@@ -14,8 +14,7 @@ static const char *const tone_names[] = {
 /* A row's name, or its place among the rows. */
 static void put_name (json_writer *w, const char *what, int32_t row, const char *name) {
   json_open_object (w);
-  json_put_key (w, "args");
-  json_open_object (w);
+  json_add_object (w, "args");
   if (name)
     json_add_text (w, "name", name);
   else
@@ -31,8 +30,7 @@ static void put_name (json_writer *w, const char *what, int32_t row, const char 
 static void put_slice (json_writer *w, int32_t row, const figure_span *s) {
   json_open_object (w);
   if (s->bytes > 0) {
-    json_put_key (w, "args");
-    json_open_object (w);
+    json_add_object (w, "args");
     json_add_int (w, "bytes", s->bytes);
     json_close_object (w);
   }
@@ -48,8 +46,7 @@ static void put_slice (json_writer *w, int32_t row, const figure_span *s) {
 
 static void put_count (json_writer *w, const figure_series *s, const figure_point *p) {
   json_open_object (w);
-  json_put_key (w, "args");
-  json_open_object (w);
+  json_add_object (w, "args");
   json_add_int (w, "bytes", p->y);
   json_close_object (w);
   json_add_text (w, "name", s->name);
@@ -78,8 +75,7 @@ bool chrome_text (const chrome_trace *t, bytes *out, error *err) {
   json_begin (&w, 2);
   json_open_object (&w);
   json_add_text (&w, "displayTimeUnit", "ms");
-  json_put_key (&w, "otherData");
-  json_open_array (&w);
+  json_add_array (&w, "otherData");
   for (int32_t i = 0; i < t->n_facts; i++) {
     json_open_object (&w);
     json_add_int (&w, "exact", t->facts[i].exact);
@@ -88,8 +84,7 @@ bool chrome_text (const chrome_trace *t, bytes *out, error *err) {
     json_close_object (&w);
   }
   json_close_array (&w);
-  json_put_key (&w, "traceEvents");
-  json_open_array (&w);
+  json_add_array (&w, "traceEvents");
   put_name (&w, "process_name", 0, t->title);
   for (int32_t i = 0; i < t->n_lanes; i++) {
     put_name (&w, "thread_name", 1 + i, t->lanes[i].name);

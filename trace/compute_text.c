@@ -49,8 +49,7 @@ const char *compute_text (const compute *c, arena *a, error *err) {
     } else if (m[i].count == 0) {
       json_add_int (&w, m[i].name, *m[i].values);
     } else {
-      json_put_key (&w, m[i].name);
-      json_open_array (&w);
+      json_add_array (&w, m[i].name);
       for (int64_t k = 0; k < m[i].count; k++)
         json_put_int (&w, m[i].values[k]);
       json_close_array (&w);

@@ -142,8 +142,7 @@ bool device_load (const char *path, const read_options *o, arena *a, device *out
 }
 
 void device_write_link (json_writer *w, const device_link *l) {
-  json_put_key (w, "link");
-  json_open_object (w);
+  json_add_object (w, "link");
   json_add_int (w, "both_bytes_per_s", l->both_bytes_per_s);
   json_add_int (w, "copy_ns", l->copy_ns);
   json_add_int (w, "d2h_bytes_per_s", l->d2h_bytes_per_s);
@@ -161,8 +160,7 @@ void device_write (json_writer *w, const device *d) {
   json_add_text (w, "name", d->name);
   json_add_int (w, "reserved_bytes", d->reserved_bytes);
   if (d->has_roofline) {
-    json_put_key (w, "roofline");
-    json_open_object (w);
+    json_add_object (w, "roofline");
     for (const number *n = roofline_numbers; n->key; n++) {
       int64_t value = *(const int64_t *)((const char *)&d->roofline + n->offset);
       if (value != n->absent)

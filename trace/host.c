@@ -163,12 +163,10 @@ static void write_rates (json_writer *w, const host_group *g, const int64_t rate
 
 static void write_group (json_writer *w, const gpu_host *h, const host_group *g) {
   json_open_object (w);
-  json_put_key (w, "both");
-  json_open_object (w);
+  json_add_object (w, "both");
   write_rates (w, g, g->both);
   json_close_object (w);
-  json_put_key (w, "cards");
-  json_open_array (w);
+  json_add_array (w, "cards");
   for (int32_t i = 0; i < h->n_cards; i++)
     if (g->cards >> i & 1)
       json_put_int (w, i);
@@ -177,8 +175,7 @@ static void write_group (json_writer *w, const gpu_host *h, const host_group *g)
   json_add_text (w, "kind", host_kinds[g->kind]);
   json_add_text (w, "name", g->name);
   if (g->network[WAY_out] || g->network[WAY_in]) {
-    json_put_key (w, "network");
-    json_open_object (w);
+    json_add_object (w, "network");
     for (int way = 0; way < COPY_WAYS; way++)
       json_add_int (w, rate_keys[way], g->network[way]);
     json_close_object (w);
@@ -191,8 +188,7 @@ void host_write (json_writer *w, const gpu_host *h) {
   json_add_int (w, "cards", h->n_cards);
   json_add_text (w, "device", h->device);
   json_add_text (w, "format", HOST_FORMAT);
-  json_put_key (w, "groups");
-  json_open_array (w);
+  json_add_array (w, "groups");
   for (int32_t i = 0; i < h->n_groups; i++)
     write_group (w, h, &h->groups[i]);
   json_close_array (w);

@@ -123,8 +123,7 @@ static int run (call *c) {
   json_put_key (&w, "allowed");
   allowed_write (&w, &t.allowed);
   json_add_int (&w, "needs_bytes", t.peak_bytes);
-  json_put_key (&w, "rows");
-  json_open_array (&w);
+  json_add_array (&w, "rows");
   figure_page page;
   int32_t n = t.n_budgets * t.n_policies;
   bool draws = call_text (c, "svg") || call_text (c, "html");

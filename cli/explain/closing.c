@@ -84,8 +84,7 @@ void closing_print (FILE *to, const closing *x) {
 }
 
 void closing_put (json_writer *w, const closing *x) {
-  json_put_key (w, "others");
-  json_open_array (w);
+  json_add_array (w, "others");
   for (int i = 0; i < x->n_others; i++) {
     json_open_object (w);
     json_add_int (w, "lower_bound_ns", x->others[i].lower_bound_ns);

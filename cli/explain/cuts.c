@@ -98,8 +98,7 @@ void cuts_print (const cuts_told *c) {
 }
 
 void cuts_put (json_writer *w, const cuts_told *c) {
-  json_put_key (w, "sections");
-  json_open_array (w);
+  json_add_array (w, "sections");
   for (int32_t i = 0; i < c->count; i++) {
     const cut_told *x = &c->at[i];
     json_open_object (w);

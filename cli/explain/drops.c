@@ -99,8 +99,7 @@ void dropped_print (const dropped_list *d) {
 }
 
 void dropped_put (json_writer *w, const dropped_list *d) {
-  json_put_key (w, "drops");
-  json_open_array (w);
+  json_add_array (w, "drops");
   for (int32_t i = 0; i < d->count; i++) {
     const dropped *x = &d->at[i];
     json_open_object (w);
@@ -110,8 +109,7 @@ void dropped_put (json_writer *w, const dropped_list *d) {
     json_add_int (w, "ns", x->ns);
     json_add_int (w, "ops", x->ops);
     json_add_int (w, "passing_bytes", x->passing_bytes);
-    json_put_key (w, "tensors");
-    json_open_array (w);
+    json_add_array (w, "tensors");
     for (int32_t k = 0; k < x->list->count; k++)
       json_put_int (w, x->list->at[k]);
     json_close_array (w);

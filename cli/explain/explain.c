@@ -293,8 +293,7 @@ static bool find_closing (call *c, told *t) {
 
 static void put_waits (json_writer *w, const told *t) {
   static const char *const causes[] = { "link", "op", "out", "unknown" };
-  json_put_key (w, "waits");
-  json_open_array (w);
+  json_add_array (w, "waits");
   for (int32_t i = 0; i < t->n_waits; i++) {
     const wait *at = &t->waits[i];
     json_open_object (w);
@@ -312,8 +311,7 @@ static void put_waits (json_writer *w, const told *t) {
 }
 
 static void put_crossings (json_writer *w, const told *t) {
-  json_put_key (w, "crossings");
-  json_open_array (w);
+  json_add_array (w, "crossings");
   for (int32_t i = 0; i < t->n_crossings; i++) {
     const crossing *x = &t->crossings[i];
     json_open_object (w);
@@ -342,8 +340,7 @@ static bool print_json (call *c, const told *t) {
                   6);
   order_put (&w, &t->order);
   closing_put (&w, &t->end);
-  json_put_key (&w, "peak");
-  json_open_object (&w);
+  json_add_object (&w, "peak");
   json_add_int (&w, "at_ns", t->line.peak_ns);
   json_add_int (&w, "bytes", t->line.peak_bytes);
   json_add_int (&w, "op", op_at (t, t->line.peak_ns));
@@ -394,7 +391,6 @@ static int run (call *c) {
   closing_print (stdout, &t.end);
   return EXIT_YES;
 }
-
 
 const cli_command command_explain = {
   .name = "explain",

@@ -44,8 +44,7 @@ void order_print (const order_told *o) {
 }
 
 void order_put (json_writer *w, const order_told *o) {
-  json_put_key (w, "order");
-  json_open_object (w);
+  json_add_object (w, "order");
   json_add_int (w, "ops", o->ops);
   json_add_int (w, "updates", o->updates);
   json_close_object (w);

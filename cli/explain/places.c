@@ -87,8 +87,7 @@ void places_print (const places_told *x) {
 }
 
 void places_put (json_writer *w, const places_told *x) {
-  json_put_key (w, "places");
-  json_open_object (w);
+  json_add_object (w, "places");
   json_add_int (w, "granule_bytes", x->granule_bytes);
   json_add_text (w, "kind", placement_names[x->kind]);
   json_add_int (w, "lost_bytes", x->lost_bytes);

@@ -77,16 +77,14 @@ void prices_print (const prices *p) {
 }
 
 void prices_put (json_writer *w, const prices *p) {
-  json_put_key (w, "prices");
-  json_open_object (w);
+  json_add_object (w, "prices");
   json_add_int (w, "gb_per_s_ns", p->gb_per_s_ns);
   json_add_int (w, "gib_ns", p->gib_ns);
   json_close_object (w);
 }
 
 void prices_put_bounds (json_writer *w, const prices *p) {
-  json_put_key (w, "bounds");
-  json_open_object (w);
+  json_add_object (w, "bounds");
   json_add_int (w, "lower_bound_ns", p->now_ns);
   json_add_int (w, "with_1_gb_per_s_more_ns", p->link_ns);
   json_add_int (w, "with_1_gib_more_ns", p->memory_ns);

@@ -154,16 +154,14 @@ static bool make_after (const plan_step *step, arena *a, side *s, error *err) {
    rows. */
 #define COLUMN(w, key, n, expression) \
   do {                                \
-    json_put_key (w, key);            \
-    json_open_array (w);              \
+    json_add_array (w, key);          \
     for (int32_t i = 0; i < (n); i++) \
       json_put_int (w, expression);   \
     json_close_array (w);             \
   } while (0)
 
 static void put_held (json_writer *w, const side *s) {
-  json_put_key (w, "held");
-  json_open_object (w);
+  json_add_object (w, "held");
   COLUMN (w, "bytes", s->n_held, s->held[i].bytes);
   COLUMN (w, "end_ns", s->n_held, s->held[i].end_ns);
   COLUMN (w, "kind", s->n_held, s->held[i].kind);
@@ -183,26 +181,22 @@ static void put_list (json_writer *w, const index_list *list) {
 
 static void put_ops (json_writer *w, const side *s) {
   const trace *t = s->trace;
-  json_put_key (w, "ops");
-  json_open_object (w);
+  json_add_object (w, "ops");
   COLUMN (w, "again", t->n_ops, s->from && s->from->ops[i].copy);
   COLUMN (w, "end_ns", t->n_ops, s->ops[i].end_ns);
-  json_put_key (w, "name");
-  json_open_array (w);
+  json_add_array (w, "name");
   for (int32_t i = 0; i < t->n_ops; i++)
     json_put_text (w, t->ops[i].name ? t->ops[i].name : "");
   json_close_array (w);
   COLUMN (w, "origin", t->n_ops, s->from ? s->from->ops[i].index : i);
   COLUMN (w, "phase", t->n_ops, t->ops[i].phase);
-  json_put_key (w, "reads");
-  json_open_array (w);
+  json_add_array (w, "reads");
   for (int32_t i = 0; i < t->n_ops; i++)
     put_list (w, &t->ops[i].reads);
   json_close_array (w);
   COLUMN (w, "stall_ns", t->n_ops, s->stalls_ns ? s->stalls_ns[i] : 0);
   COLUMN (w, "start_ns", t->n_ops, s->ops[i].start_ns);
-  json_put_key (w, "writes");
-  json_open_array (w);
+  json_add_array (w, "writes");
   for (int32_t i = 0; i < t->n_ops; i++)
     put_list (w, &t->ops[i].writes);
   json_close_array (w);
@@ -211,13 +205,11 @@ static void put_ops (json_writer *w, const side *s) {
 
 static void put_tensors (json_writer *w, const side *s) {
   const trace *t = s->trace;
-  json_put_key (w, "tensors");
-  json_open_object (w);
+  json_add_object (w, "tensors");
   COLUMN (w, "again", t->n_tensors, s->from && s->from->tensors[i].copy);
   COLUMN (w, "bytes", t->n_tensors, t->tensors[i].bytes);
   COLUMN (w, "kind", t->n_tensors, t->tensors[i].kind);
-  json_put_key (w, "name");
-  json_open_array (w);
+  json_add_array (w, "name");
   for (int32_t i = 0; i < t->n_tensors; i++)
     json_put_text (w, t->tensors[i].name ? t->tensors[i].name : "");
   json_close_array (w);
@@ -238,8 +230,7 @@ static bool put_moves (json_writer *w, const plan_step *step, arena *a, error *e
   const int64_t *bytes = plan_move_bytes (&step->job, a, err);
   if (!bytes)
     return false;
-  json_put_key (w, "moves");
-  json_open_object (w);
+  json_add_object (w, "moves");
   COLUMN (w, "bytes", n, bytes[i]);
   COLUMN (w, "in_before", n, p->moves[i].in_before);
   COLUMN (w, "in_end_ns", n, line->ins[i].end_ns);
@@ -270,8 +261,7 @@ static bool put_side (json_writer *w, const side *s, const plan_step *moves, are
 
 static void put_holders (json_writer *w) {
   static const char *const own[] = { "workspace of ops", "pool of small tensors" };
-  json_put_key (w, "holders");
-  json_open_array (w);
+  json_add_array (w, "holders");
   for (int h = 0; h < HOLDERS; h++)
     json_put_text (w, h < TENSOR_KINDS ? tensor_kind_names[h] : own[h - TENSOR_KINDS]);
   json_close_array (w);

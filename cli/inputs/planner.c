@@ -134,8 +134,7 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_begin (&w, 0);
   json_open_object (&w);
   json_add_text (&w, "ferry", PACKAGE_VERSION);
-  json_put_key (&w, "options");
-  json_open_object (&w);
+  json_add_object (&w, "options");
   json_add_int (&w, "budget_bytes", p->ask.asked_bytes);
   if (p->ask.options.level)
     json_add_text (&w, "effort", effort_words[p->ask.options.level]);

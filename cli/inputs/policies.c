@@ -156,8 +156,7 @@ bool policies_list_json (call *c) {
     json_open_object (&w);
     json_add_text (&w, "budget", budgets[p->budget]);
     json_add_text (&w, "name", p->name);
-    json_put_key (&w, "options");
-    json_open_array (&w);
+    json_add_array (&w, "options");
     for (int n = 0; n < POLICY_OPTIONS; n++) {
       const policy_option_row *o = policy_option_at ((policy_option)n);
       if (o->policy != (policy_id)i)

@@ -59,8 +59,7 @@ static bool list_all (call *c, client *it) {
   json_writer w;
   json_begin (&w, 2);
   json_open_object (&w);
-  json_put_key (&w, "jobs");
-  json_open_array (&w);
+  json_add_array (&w, "jobs");
   for (int i = 0; ok && i < JOB_KINDS; i++)
     ok = list_kind (c, it, job_kinds[i].name, &w);
   json_close_array (&w);

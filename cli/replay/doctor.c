@@ -48,8 +48,7 @@ static void say_driver (const char *what, const found *f) {
 }
 
 static void put_driver (json_writer *w, const char *key, const found *f) {
-  json_put_key (w, key);
-  json_open_object (w);
+  json_add_object (w, key);
   json_add_int (w, "cuda_version", f->version);
   json_add_int (w, "free_bytes", f->free_bytes);
   json_add_int (w, "memory_bytes", f->total_bytes);
@@ -116,8 +115,7 @@ static bool print_json (call *c, const host_limits *h, const found *gpu, const f
   json_open_object (&w);
   put_driver (&w, "emulator", emulated);
   put_driver (&w, "gpu", gpu);
-  json_put_key (&w, "host");
-  json_open_object (&w);
+  json_add_object (&w, "host");
   json_add_int (&w, "available_bytes", h->available_bytes);
   json_add_int (&w, "lock_bytes", h->lock_bytes == INT64_MAX ? -1 : h->lock_bytes);
   json_add_int (&w, "memory_bytes", h->memory_bytes);
@@ -162,7 +160,6 @@ static int run (call *c) {
   }
   return (!planned || is_room (&q)) && (emulated.works || gpu.works) ? EXIT_YES : EXIT_NO;
 }
-
 
 const cli_command command_doctor = {
   .name = "doctor",

@@ -115,9 +115,8 @@ static bool read_options_of (call *c, replay_options *o, bool *real, int64_t *sp
   o->clock = (emu_clock)clock;
   int bytes = clock == EMU_VIRTUAL && !o->verify && !*real ? EMU_NONE : EMU_ALL;
   int64_t iterations = 0, seed = 0;
-  if (!call_word (c, "bytes", all_or_none, &bytes) ||
-      !call_quantity (c, "steps", &iterations) || !call_quantity (c, "fuzz", &o->fuzz_ns) ||
-      !call_quantity (c, "seed", &seed))
+  if (!call_word (c, "bytes", all_or_none, &bytes) || !call_quantity (c, "steps", &iterations) ||
+      !call_quantity (c, "fuzz", &o->fuzz_ns) || !call_quantity (c, "seed", &seed))
     return false;
   o->bytes = (emu_bytes)bytes;
   o->iterations = (int32_t)iterations;
@@ -176,8 +175,7 @@ static bool print_ranks_json (call *c, const rank_jobs *q, const replay_result *
   json_begin (&w, 2);
   json_open_object (&w);
   json_add_text (&w, "host", q->host.name);
-  json_put_key (&w, "ranks");
-  json_open_array (&w);
+  json_add_array (&w, "ranks");
   for (int32_t i = 0; i < q->ranks; i++)
     replay_write (&w, &r[i]);
   json_close_array (&w);

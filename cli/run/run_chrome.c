@@ -19,8 +19,7 @@ bool run_chrome (call *c, const program_run *r, const char *output) {
   json_begin (&w, 0);
   json_open_object (&w);
   json_add_text (&w, "displayTimeUnit", "ns");
-  json_put_key (&w, "traceEvents");
-  json_open_array (&w);
+  json_add_array (&w, "traceEvents");
   for (int32_t i = 0; i < step.n_spans; i++) {
     const last_span *s = &step.spans[i];
     if (!lanes[s->lane])

@@ -63,8 +63,7 @@ static void say_remade (const call *c, const shim_block *b) {
 }
 
 static void add_unfit (json_writer *w, const shim_block *b) {
-  json_put_key (w, "unfit");
-  json_open_array (w);
+  json_add_array (w, "unfit");
   for (int64_t i = 0; i < n_unfit (b); i++) {
     json_open_object (w);
     json_add_text (w, "op", b->unfit_op[i].name);
@@ -76,8 +75,7 @@ static void add_unfit (json_writer *w, const shim_block *b) {
 }
 
 static void add_again (json_writer *w, const shim_block *b) {
-  json_put_key (w, "made_again");
-  json_open_array (w);
+  json_add_array (w, "made_again");
   for (int32_t i = 0; i < b->again_ops; i++) {
     json_open_object (w);
     json_add_int (w, "launches", b->again_op[i].launches);
@@ -172,8 +170,7 @@ static void write_report (json_writer *w, const shim_block *b, int status,
   json_add_int (w, "live_high_bytes", s->live_high_bytes);
   add_again (w, b);
   json_add_int (w, "map_calls", s->map_calls);
-  json_put_key (w, "messages");
-  json_open_array (w);
+  json_add_array (w, "messages");
   for (int i = 0; i < b->messages && i < SHIM_MESSAGES; i++)
     json_put_text (w, b->message[i]);
   json_close_array (w);
@@ -236,8 +233,7 @@ bool run_report (call *c, const shim_block *const *ranks, int32_t n, int status,
   if (n > 1) {
     json_open_object (&w);
     json_add_int (&w, "exit_status", status);
-    json_put_key (&w, "ranks");
-    json_open_array (&w);
+    json_add_array (&w, "ranks");
   }
   for (int32_t i = 0; i < n; i++)
     write_report (&w, ranks[i], status, shared_high_bytes);

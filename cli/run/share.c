@@ -198,8 +198,7 @@ static void tell_state (const share *g, int to) {
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", g->group.at->word[GROUP_TOTAL]);
-  json_put_key (&w, "programs");
-  json_open_array (&w);
+  json_add_array (&w, "programs");
   for (int i = 0; i < n; i++) {
     json_open_object (&w);
     json_add_int (&w, "asked_bytes", share_get (g, m[i].row, MEMBER_ASKED));

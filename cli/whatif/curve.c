@@ -51,8 +51,7 @@ static bool print_json (call *c, const curve_options *o, const curve *v) {
   json_add_int (&w, "floor_bytes", v->floor_bytes);
   json_add_int (&w, "knee", v->knee);
   json_add_int (&w, "needs_bytes", v->peak_bytes);
-  json_put_key (&w, "points");
-  json_open_array (&w);
+  json_add_array (&w, "points");
   for (int32_t i = 0; i < v->count; i++) {
     curve_point_write (&w, v, i);
   }

@@ -306,8 +306,7 @@ static bool print_json (call *c, const asking *a, const largest *all) {
   json_add_int (&w, "memory_bytes", a->memory_bytes);
   json_add_text (&w, "network", a->request.name);
   json_add_share (&w, "slowdown", a->slowdown_ppm);
-  json_put_key (&w, "ways");
-  json_open_array (&w);
+  json_add_array (&w, "ways");
   for (int i = 0; i < a->n_ways; i++) {
     const largest *l = &all[i];
     json_open_object (&w);

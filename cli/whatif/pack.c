@@ -335,8 +335,7 @@ void pack_put_place (json_writer *w, const packing *p, const cards_place *at, in
 }
 
 static void put_rivals (json_writer *w, const packing *p) {
-  json_put_key (w, "rivals");
-  json_open_array (w);
+  json_add_array (w, "rivals");
   for (int i = 0; p->has_rivals && i < ALTERNATIVES; i++) {
     const alternative *r = &p->rivals[i];
     json_open_object (w);
@@ -370,8 +369,7 @@ static bool print_json (call *c, const packing *p, const cards_answer *v) {
   json_writer w;
   json_begin (&w, 2);
   json_open_object (&w);
-  json_put_key (&w, "jobs");
-  json_open_array (&w);
+  json_add_array (&w, "jobs");
   for (int32_t i = 0; i < p->n_jobs; i++)
     pack_put_place (&w, p, &v->places[i], i);
   json_close_array (&w);

@@ -155,8 +155,7 @@ static bool same_plan (const plan *x, const plan *y) {
 
 static void put_names (json_writer *w, const packing *p, const char *key, const event *events,
                        int n, bool leaves) {
-  json_put_key (w, key);
-  json_open_array (w);
+  json_add_array (w, key);
   for (int i = 0; i < n; i++)
     if (events[i].leaves == leaves)
       json_put_text (w, p->jobs[events[i].job].name);
@@ -168,8 +167,7 @@ static void put_events (json_writer *w, const packing *p, const event *events, i
   json_open_object (w);
   put_names (w, p, "arrives", events, n, false);
   json_add_int (w, "at_ns", events[0].at_ns);
-  json_put_key (w, "changes");
-  json_open_array (w);
+  json_add_array (w, "changes");
   for (int32_t j = 0; j < p->n_jobs; j++) {
     if (!all[j].before && !all[j].after)
       continue;
@@ -183,8 +181,7 @@ static void put_events (json_writer *w, const packing *p, const event *events, i
     json_close_object (w);
   }
   json_close_array (w);
-  json_put_key (w, "jobs");
-  json_open_array (w);
+  json_add_array (w, "jobs");
   for (int32_t i = 0; i < now->n_jobs; i++)
     pack_put_place (w, now, &v->places[i], i);
   json_close_array (w);
@@ -283,8 +280,7 @@ int pack_run_events (call *c, packing *p) {
     return call_failed (c);
   json_begin (&w, 2);
   json_open_object (&w);
-  json_put_key (&w, "events");
-  json_open_array (&w);
+  json_add_array (&w, "events");
   bool ok = true;
   for (int i = 0, end; ok && i < n; i = end) {
     for (end = i + 1; end < n && events[end].at_ns == events[i].at_ns; end++)

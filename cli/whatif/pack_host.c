@@ -217,8 +217,7 @@ static void put_job (json_writer *w, const hosted *q, int32_t i) {
 static void put_way (json_writer *w, const hosted *q, const ranks_way *way) {
   json_open_object (w);
   json_add_text (w, "name", ranks_kinds[way->kind]);
-  json_put_key (w, "plans");
-  json_open_array (w);
+  json_add_array (w, "plans");
   for (int32_t i = 0; i < q->p.n_jobs; i++)
     json_put_int (w, way->plan_of[i]);
   json_close_array (w);
@@ -235,8 +234,7 @@ static bool print_json (call *c, const hosted *q) {
   json_add_int (&w, "best", x->best);
   json_add_text (&w, "device", q->card.name);
   json_add_text (&w, "host", q->host.name);
-  json_put_key (&w, "jobs");
-  json_open_array (&w);
+  json_add_array (&w, "jobs");
   for (int32_t i = 0; i < q->p.n_jobs; i++)
     put_job (&w, q, i);
   json_close_array (&w);
@@ -245,8 +243,7 @@ static bool print_json (call *c, const hosted *q) {
   json_add_int (&w, "pinned_bytes", x->pinned_bytes);
   json_add_share (&w, "total", taken (q)->total_ppm);
   json_add_share (&w, "total_bound", x->total_bound_ppm);
-  json_put_key (&w, "ways");
-  json_open_array (&w);
+  json_add_array (&w, "ways");
   for (int32_t i = 0; i < x->n_ways; i++)
     put_way (&w, q, &x->ways[i]);
   json_close_array (&w);

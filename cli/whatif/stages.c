@@ -123,8 +123,7 @@ static const ranks_way *way_of (const stage_row *row) {
 }
 
 static void put_budgets (json_writer *w, const stages *q, const stage_row *row) {
-  json_put_key (w, "budget_bytes");
-  json_open_array (w);
+  json_add_array (w, "budget_bytes");
   for (int32_t i = 0; i < q->n_traces; i++)
     json_put_int (w, row->budget_bytes[i]);
   json_close_array (w);
@@ -147,8 +146,7 @@ static void put_question (json_writer *w, const stages *q) {
   allowed_write (w, &q->of->options.allowed);
   json_add_int (w, "baseline_ns", q->baseline_ns);
   json_add_text (w, "host", q->host.name);
-  json_put_key (w, "needs_bytes");
-  json_open_array (w);
+  json_add_array (w, "needs_bytes");
   for (int32_t i = 0; i < q->n_traces; i++)
     json_put_int (w, q->of[i].needs_bytes);
   json_close_array (w);
@@ -276,8 +274,7 @@ static bool curve_json (call *c, const stages *q, const stage_row *rows, int32_t
   json_begin (&w, 2);
   json_open_object (&w);
   put_question (&w, q);
-  json_put_key (&w, "points");
-  json_open_array (&w);
+  json_add_array (&w, "points");
   for (int32_t k = 0; k < n; k++)
     put_row (&w, q, &rows[k]);
   json_close_array (&w);

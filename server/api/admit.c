@@ -341,8 +341,7 @@ static void reply_review (reply *p, review *r, const char *uid) {
   json_open_object (&w);
   json_add_text (&w, "apiVersion", "admission.k8s.io/v1");
   json_add_text (&w, "kind", "AdmissionReview");
-  json_put_key (&w, "response");
-  json_open_object (&w);
+  json_add_object (&w, "response");
   json_add_bool (&w, "allowed", true);
   if (change) {
     json_add_text (&w, "patch", change);
@@ -350,8 +349,7 @@ static void reply_review (reply *p, review *r, const char *uid) {
   }
   json_add_text (&w, "uid", uid);
   if (r->warning) {
-    json_put_key (&w, "warnings");
-    json_open_array (&w);
+    json_add_array (&w, "warnings");
     json_put_text (&w, r->warning);
     json_close_array (&w);
   }

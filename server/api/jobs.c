@@ -46,8 +46,7 @@ static void put_links (json_writer *w, request *q, const job_row *j) {
       j->outcome ? json_open (j->outcome, (int64_t)strlen (j->outcome), &ignored) : NULL;
   json root = d ? json_root (d) : (json){ 0 };
   json files = d ? json_member (&root, "files") : (json){ 0 };
-  json_put_key (w, "links");
-  json_open_object (w);
+  json_add_object (w, "links");
   json_add_text (w, "events", api_job_link (q, j, "/events", &ignored));
   if (has_file (&files, j, "log"))
     json_add_text (w, "log", api_job_link (q, j, "/files/log", &ignored));
@@ -395,8 +394,7 @@ void api_jobs (service *s, request *q, reply *p) {
   }
   json_begin (&w, 0);
   json_open_object (&w);
-  json_put_key (&w, "jobs");
-  json_open_array (&w);
+  json_add_array (&w, "jobs");
   for (int i = 0; i < n; i++)
     api_put_status (&w, s, q, &all[i], false);
   json_close_array (&w);

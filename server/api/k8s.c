@@ -257,8 +257,7 @@ static void reply_filter (reply *p, const asked_nodes *all, const bool *passes, 
   json_open_object (&w);
   json_add_text (&w, "Error", "");
   json_add_raw (&w, "FailedAndUnresolvableNodes", "{}");
-  json_put_key (&w, "FailedNodes");
-  json_open_object (&w);
+  json_add_object (&w, "FailedNodes");
   for (int i = 0; i < n; i++)
     if (i == 0 || strcmp (refused[i].name, refused[i - 1].name) != 0)
       json_add_text (&w, refused[i].name, refused[i].value);

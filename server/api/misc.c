@@ -56,8 +56,7 @@ void api_devices (service *s, request *q, reply *p) {
   (void)q;
   json_begin (&w, 0);
   json_open_object (&w);
-  json_put_key (&w, "devices");
-  json_open_array (&w);
+  json_add_array (&w, "devices");
   for (const char *const *at = s->options.devices; at && *at; at++)
     json_put_text (&w, *at);
   json_close_array (&w);

@@ -50,8 +50,7 @@ void patch_put (patch *p, const json *object, const char *path, const char *key,
     return;
   }
   begin_change (p, path);
-  json_put_key (&p->w, "value");
-  json_open_object (&p->w);
+  json_add_object (&p->w, "value");
   json_add_text (&p->w, key, text);
   json_close_object (&p->w);
   json_close_object (&p->w);

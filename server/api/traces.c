@@ -328,8 +328,7 @@ void api_traces (service *s, request *q, reply *p) {
   }
   json_begin (&w, 0);
   json_open_object (&w);
-  json_put_key (&w, "traces");
-  json_open_array (&w);
+  json_add_array (&w, "traces");
   for (int i = 0; i < n; i++)
     put_trace (&w, &all[i]);
   json_close_array (&w);

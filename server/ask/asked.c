@@ -183,8 +183,7 @@ static bool read_list (reader *r, const json *j, const member *m, error *wrong) 
   size_t n = json_count (j);
   if (n < 1 || n > (size_t)r->most_list)
     return json_error (j, wrong, "must have 1 to %d elements", r->most_list);
-  json_put_key (&r->w, m->name);
-  json_open_array (&r->w);
+  json_add_array (&r->w, m->name);
   bool ok = true;
   for (size_t i = 0; ok && i < n; i++) {
     json e = json_element (j, i);
@@ -258,8 +257,7 @@ static bool read_jobs (reader *r, const json *list, const member *m, error *wron
   size_t n = json_count (list);
   if (!json_is_array (list) || n < 1 || n > MOST_PACK_JOBS)
     return json_error (list, wrong, "must be a list of 1 to %d jobs", MOST_PACK_JOBS);
-  json_put_key (&r->w, m->name);
-  json_open_array (&r->w);
+  json_add_array (&r->w, m->name);
   bool ok = true;
   for (size_t i = 0; ok && i < n; i++) {
     json e = json_element (list, i);
@@ -282,8 +280,7 @@ static bool read_traces (reader *r, const json *list, const member *m, error *wr
   size_t n = json_count (list);
   if (!json_is_array (list) || n < 1 || n >= MOST_PACK_JOBS)
     return json_error (list, wrong, "must be a list of 1 to %d traces", MOST_PACK_JOBS - 1);
-  json_put_key (&r->w, m->name);
-  json_open_array (&r->w);
+  json_add_array (&r->w, m->name);
   bool ok = true;
   for (size_t i = 0; ok && i < n; i++) {
     json e = json_element (list, i);

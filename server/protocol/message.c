@@ -270,8 +270,7 @@ void reply_faults (reply *p, const request *q, const fault *faults, int n) {
   json_writer w;
   snprintf (detail, sizeof detail, "%d fault%s", n, n == 1 ? "" : "s");
   begin_problem (&w, detail);
-  json_put_key (&w, "errors");
-  json_open_array (&w);
+  json_add_array (&w, "errors");
   for (int i = 0; i < n; i++) {
     json_open_object (&w);
     json_add_text (&w, "detail", faults[i].detail);

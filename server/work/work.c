@@ -285,8 +285,7 @@ const char *work_keep_log (service *s, work *w, error *err) {
     return NULL;
   json_begin (&out, 0);
   json_open_object (&out);
-  json_put_key (&out, "files");
-  json_open_object (&out);
+  json_add_object (&out, "files");
   bool ok = keep_file (s, w, "log", "log", &out, err);
   json_close_object (&out);
   json_close_object (&out);
@@ -362,8 +361,7 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
   json_begin (&out, 0);
   json_open_object (&out);
   json_add_int (&out, "exit", w->status);
-  json_put_key (&out, "files");
-  json_open_object (&out);
+  json_add_object (&out, "files");
   bool ok =
       (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, trace, err)) &&
       keep_file (s, w, "chrome", "chrome.json", &out, err) &&

@@ -7,8 +7,7 @@
 #include "base/json.h"
 
 static void put_indices (json_writer *w, const char *key, const int32_t *at, int32_t count) {
-  json_put_key (w, key);
-  json_open_array (w);
+  json_add_array (w, key);
   for (int32_t i = 0; i < count; i++)
     json_put_int (w, at[i]);
   json_close_array (w);
@@ -43,8 +42,7 @@ static void put_move_row (json_writer *w, const move *m) {
 /* One column of int32 fields, `absent` shown as null. */
 static void put_column (json_writer *w, const char *key, const void *rows, int32_t count,
                         size_t size, size_t offset) {
-  json_put_key (w, key);
-  json_open_array (w);
+  json_add_array (w, key);
   for (int32_t i = 0; i < count; i++)
     put_wait (w, *(const int32_t *)((const char *)rows + (size_t)i * size + offset));
   json_close_array (w);
@@ -62,13 +60,11 @@ static void put_moves (json_writer *w, const plan *p, bool packed) {
   const move *m = p->moves;
   int32_t n = p->n_moves;
   json_open_object (w);
-  json_put_key (w, "clean");
-  json_open_array (w);
+  json_add_array (w, "clean");
   for (int32_t i = 0; i < n; i++)
     json_put_bool (w, m[i].clean);
   json_close_array (w);
-  json_put_key (w, "host_offset");
-  json_open_array (w);
+  json_add_array (w, "host_offset");
   for (int32_t i = 0; i < n; i++)
     json_put_int (w, m[i].host_offset);
   json_close_array (w);
@@ -127,8 +123,7 @@ static void put_stay_rows (json_writer *w, const placement *pl) {
       json_add_int (w, stay_keys[s->kind], s->index);
     if (has_part (s) && s->part)
       json_add_int (w, "part", s->part);
-    json_put_key (w, "runs");
-    json_open_array (w);
+    json_add_array (w, "runs");
     put_runs (w, pl, s);
     json_close_array (w);
     if (key_last)
@@ -139,8 +134,7 @@ static void put_stay_rows (json_writer *w, const placement *pl) {
 }
 
 static void put_stay_column (json_writer *w, const placement *pl, const char *key, stay_kind kind) {
-  json_put_key (w, key);
-  json_open_array (w);
+  json_add_array (w, key);
   for (int32_t i = 0; i < pl->n_stays; i++)
     if (pl->stays[i].kind == kind)
       json_put_int (w, pl->stays[i].index);
@@ -153,20 +147,16 @@ static void put_stay_columns (json_writer *w, const placement *pl) {
   json_open_object (w);
   put_stay_column (w, pl, "group", STAY_GROUP);
   put_stay_column (w, pl, "move", STAY_MOVE);
-  json_put_key (w, "part");
-  json_open_array (w);
+  json_add_array (w, "part");
   for (int32_t i = 0; i < pl->n_stays; i++)
     json_put_int (w, pl->stays[i].part);
   json_close_array (w);
-  json_put_key (w, "runs");
-  json_open_object (w);
-  json_put_key (w, "index");
-  json_open_array (w);
+  json_add_object (w, "runs");
+  json_add_array (w, "index");
   for (int32_t i = 0; i < pl->n_stays; i++)
     put_runs (w, pl, &pl->stays[i]);
   json_close_array (w);
-  json_put_key (w, "offset");
-  json_open_array (w);
+  json_add_array (w, "offset");
   int64_t offset = 0;
   json_put_int (w, 0);
   for (int32_t i = 0; i < pl->n_stays; i++)
@@ -179,8 +169,7 @@ static void put_stay_columns (json_writer *w, const placement *pl) {
 }
 
 static void put_placement (json_writer *w, const placement *pl, bool packed) {
-  json_put_key (w, "placement");
-  json_open_object (w);
+  json_add_object (w, "placement");
   json_add_int (w, "granule_bytes", pl->granule_bytes);
   json_add_int (w, "granules", pl->granules);
   if (pl->kind != PLACEMENT_GRANULES)
@@ -227,8 +216,7 @@ void certificate_write (json_writer *w, const certificate *c) {
 }
 
 static void put_recomputes (json_writer *w, const plan *p) {
-  json_put_key (w, "recompute");
-  json_open_array (w);
+  json_add_array (w, "recompute");
   for (int32_t i = 0; i < p->n_recomputes; i++) {
     const recompute *e = &p->recomputes[i];
     json_open_object (w);
@@ -241,8 +229,7 @@ static void put_recomputes (json_writer *w, const plan *p) {
 }
 
 static void put_sections (json_writer *w, const plan *p) {
-  json_put_key (w, "sections");
-  json_open_array (w);
+  json_add_array (w, "sections");
   for (int32_t i = 0; i < p->n_sections; i++) {
     const section *s = &p->sections[i];
     json_open_object (w);
@@ -258,8 +245,7 @@ static void put_sections (json_writer *w, const plan *p) {
 static void put_order (json_writer *w, const plan *p) {
   if (!p->n_order)
     return;
-  json_put_key (w, "order");
-  json_open_array (w);
+  json_add_array (w, "order");
   for (int32_t i = 0; i < p->n_order; i++) {
     json_put_int (w, p->order[i].first);
     json_put_int (w, p->order[i].count);
@@ -280,8 +266,7 @@ bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
   json_put_key (&w, "device");
   device_write (&w, &p->device);
   json_add_text (&w, "format", PLAN_FORMAT);
-  json_put_key (&w, "groups");
-  json_open_array (&w);
+  json_add_array (&w, "groups");
   for (int32_t i = 0; i < p->n_groups; i++) {
     json_open_array (&w);
     for (int32_t j = 0; j < p->groups[i].count; j++)

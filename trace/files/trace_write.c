@@ -130,8 +130,7 @@ static void pass_on (json_writer *w, sha256 *digest) {
 }
 
 static void put_rows (json_writer *w, const trace *t, bool all, sha256 *digest) {
-  json_put_key (w, "ops");
-  json_open_array (w);
+  json_add_array (w, "ops");
   for (int32_t i = 0; i < t->n_ops; i++) {
     put_op (w, &t->ops[i], all);
     pass_on (w, digest);
@@ -140,8 +139,7 @@ static void put_rows (json_writer *w, const trace *t, bool all, sha256 *digest) 
 }
 
 static void put_tensor_rows (json_writer *w, const trace *t, bool all, sha256 *digest) {
-  json_put_key (w, "tensors");
-  json_open_array (w);
+  json_add_array (w, "tensors");
   for (int32_t i = 0; i < t->n_tensors; i++) {
     put_tensor (w, &t->tensors[i], all);
     pass_on (w, digest);
@@ -150,8 +148,7 @@ static void put_tensor_rows (json_writer *w, const trace *t, bool all, sha256 *d
 }
 
 static void put_samples (json_writer *w, const trace *t) {
-  json_put_key (w, "ns_samples");
-  json_open_array (w);
+  json_add_array (w, "ns_samples");
   for (int32_t i = 0; i < t->n_samples; i++) {
     json_open_array (w);
     for (int32_t j = 0; j < t->n_ops; j++)
@@ -162,11 +159,9 @@ static void put_samples (json_writer *w, const trace *t) {
 }
 
 static void put_source (json_writer *w, const trace_source *s) {
-  json_put_key (w, "source");
-  json_open_object (w);
+  json_add_object (w, "source");
   if (s->n_checks) {
-    json_put_key (w, "checks");
-    json_open_array (w);
+    json_add_array (w, "checks");
     for (int32_t i = 0; i < s->n_checks; i++)
       json_put_text (w, s->checks[i]);
     json_close_array (w);

@@ -92,8 +92,7 @@ static void put_op_column (json_writer *w, const trace *t, const char *key, op_c
     any = !op_is_default (&t->ops[i], column);
   if (!any)
     return;
-  json_put_key (w, key);
-  json_open_array (w);
+  json_add_array (w, key);
   for (int32_t i = 0; i < t->n_ops; i++)
     put_op_cell (w, &t->ops[i], column);
   json_close_array (w);
@@ -105,18 +104,15 @@ static void put_list_column (json_writer *w, const trace *t, const char *key, si
     total += ((const index_list *)((const char *)&t->ops[i] + field))->count;
   if (total == 0)
     return;
-  json_put_key (w, key);
-  json_open_object (w);
-  json_put_key (w, "index");
-  json_open_array (w);
+  json_add_object (w, key);
+  json_add_array (w, "index");
   for (int32_t i = 0; i < t->n_ops; i++) {
     const index_list *list = (const index_list *)((const char *)&t->ops[i] + field);
     for (int32_t j = 0; j < list->count; j++)
       json_put_int (w, list->at[j]);
   }
   json_close_array (w);
-  json_put_key (w, "offset");
-  json_open_array (w);
+  json_add_array (w, "offset");
   int64_t offset = 0;
   json_put_int (w, 0);
   for (int32_t i = 0; i < t->n_ops; i++) {
@@ -128,8 +124,7 @@ static void put_list_column (json_writer *w, const trace *t, const char *key, si
 }
 
 void trace_write_ops (json_writer *w, const trace *t) {
-  json_put_key (w, "ops");
-  json_open_object (w);
+  json_add_object (w, "ops");
   put_list_column (w, t, "after", offsetof (op, after));
   put_op_column (w, t, "collective", OP_COLLECTIVE);
   put_op_column (w, t, "compute", OP_COMPUTE);
@@ -235,8 +230,7 @@ static void put_tensor_column (json_writer *w, const trace *t, const char *key,
     any = !tensor_is_default (&t->tensors[i], column);
   if (!any)
     return;
-  json_put_key (w, key);
-  json_open_array (w);
+  json_add_array (w, key);
   for (int32_t i = 0; i < t->n_tensors; i++)
     put_tensor_cell (w, &t->tensors[i], column);
   json_close_array (w);
@@ -245,8 +239,7 @@ static void put_tensor_column (json_writer *w, const trace *t, const char *key,
 void trace_write_tensors (json_writer *w, const trace *t) {
   static const char *const keys[] = { "again", "born_before", "bytes",  "dies_after", "kind",
                                       "name",  "persistent",  "pinned", "placed",     "split" };
-  json_put_key (w, "tensors");
-  json_open_object (w);
+  json_add_object (w, "tensors");
   for (int column = TENSOR_AGAIN; column <= TENSOR_SPLIT; column++)
     put_tensor_column (w, t, keys[column], (tensor_column)column);
   json_close_object (w);

@@ -7,16 +7,14 @@
 #include "base/json.h"
 
 static void put_list (json_writer *w, const char *key, const int32_t *at, int32_t count) {
-  json_put_key (w, key);
-  json_open_array (w);
+  json_add_array (w, key);
   for (int32_t i = 0; i < count; i++)
     json_put_int (w, at[i]);
   json_close_array (w);
 }
 
 static void put_granules (json_writer *w, const placement *p, int32_t stay) {
-  json_put_key (w, "granules");
-  json_open_array (w);
+  json_add_array (w, "granules");
   for (int32_t i = 0; stay >= 0 && i < p->stays[stay].n_runs; i++) {
     const granule_run *run = &p->runs[p->stays[stay].first_run + i];
     json_put_int (w, run->first);
@@ -36,8 +34,7 @@ static void put_unit (json_writer *w, const walk *k, int32_t unit) {
 static void put_births (json_writer *w, const walk *k) {
   const placement *p = &k->plan->placement;
   int32_t n_tensors = k->rewritten->trace->n_tensors;
-  json_put_key (w, "births");
-  json_open_array (w);
+  json_add_array (w, "births");
   for (int32_t i = 0; i < p->n_stays; i++) {
     const stay *s = &p->stays[i];
     int32_t unit = s->kind == STAY_GROUP ? n_tensors + s->index : s->index;
@@ -57,16 +54,14 @@ static void put_births (json_writer *w, const walk *k) {
 
 static void put_behind (json_writer *w, const walk *k, const walk_item *it) {
   bool before = it->behind <= 0;
-  json_put_key (w, "behind");
-  json_open_object (w);
+  json_add_object (w, "behind");
   json_add_int (w, "op", it->behind - 1 + (before ? k->count[WALK_OPS] : 0));
   json_add_int (w, "steps_ago", before);
   json_close_object (w);
 }
 
 static void put_waits (json_writer *w, const walk *k, const walk_item *it) {
-  json_put_key (w, "waits");
-  json_open_array (w);
+  json_add_array (w, "waits");
   for (int32_t i = it->first_demand; i < it->first_demand + it->n_demands; i++) {
     const walk_wait *x = &k->demands[i];
     json_open_object (w);
@@ -81,8 +76,7 @@ static void put_waits (json_writer *w, const walk *k, const walk_item *it) {
 }
 
 static void put_items (json_writer *w, const walk *k) {
-  json_put_key (w, "items");
-  json_open_array (w);
+  json_add_array (w, "items");
   for (int32_t i = 0; i < k->n_items; i++) {
     const walk_item *it = &k->items[i];
     json_open_object (w);
@@ -102,8 +96,7 @@ static void put_items (json_writer *w, const walk *k) {
 
 static void put_moves (json_writer *w, const walk *k) {
   int64_t granule = k->plan->placement.granule_bytes;
-  json_put_key (w, "moves");
-  json_open_array (w);
+  json_add_array (w, "moves");
   for (int32_t i = 0; i < k->plan->n_moves; i++) {
     const move *m = &k->plan->moves[i];
     const unit_info *u = &k->units.at[m->unit];
@@ -125,16 +118,14 @@ static void put_moves (json_writer *w, const walk *k) {
 static void put_items_of_batch (json_writer *w, const origin *o, int64_t batch) {
   if (o->first_item == 0 && o->end_item == batch)
     return;
-  json_put_key (w, "batch");
-  json_open_array (w);
+  json_add_array (w, "batch");
   json_put_int (w, o->first_item);
   json_put_int (w, o->end_item);
   json_close_array (w);
 }
 
 static void put_ops (json_writer *w, const walk *k, int64_t batch) {
-  json_put_key (w, "ops");
-  json_open_array (w);
+  json_add_array (w, "ops");
   for (int32_t i = 0; i < k->count[WALK_OPS]; i++) {
     const op *o = &k->rewritten->trace->ops[i];
     int32_t remake = k->items[k->place[WALK_OPS][i]].remake;
@@ -151,8 +142,7 @@ static void put_ops (json_writer *w, const walk *k, int64_t batch) {
 }
 
 static void put_remakes (json_writer *w, const plan *p) {
-  json_put_key (w, "remakes");
-  json_open_array (w);
+  json_add_array (w, "remakes");
   for (int32_t i = 0; i < p->n_recomputes; i++) {
     const recompute *r = &p->recomputes[i];
     json_open_object (w);
@@ -165,8 +155,7 @@ static void put_remakes (json_writer *w, const plan *p) {
 }
 
 static void put_tensors (json_writer *w, const walk *k, int64_t batch) {
-  json_put_key (w, "tensors");
-  json_open_array (w);
+  json_add_array (w, "tensors");
   for (int32_t i = 0; i < k->rewritten->trace->n_tensors; i++) {
     const origin *o = &k->rewritten->tensors[i];
     json_open_object (w);
@@ -183,8 +172,7 @@ static void put_tensors (json_writer *w, const walk *k, int64_t batch) {
 }
 
 static void put_memory (json_writer *w, const placement *p) {
-  json_put_key (w, "memory");
-  json_open_object (w);
+  json_add_object (w, "memory");
   json_add_int (w, "granule_bytes", p->granule_bytes);
   json_add_int (w, "granules", p->granules);
   json_add_text (w, "kind", placement_names[p->kind]);

@@ -300,8 +300,7 @@ bool import_report_text (const import_report *r, bytes *out, error *err) {
 /* Words to counts, in the order of the words: JSON keys are sorted. */
 static void put_counts (json_writer *w, const char *key, const char *const *words, int n_words,
                         const int64_t *counts) {
-  json_put_key (w, key);
-  json_open_object (w);
+  json_add_object (w, key);
   const char *last = "";
   for (int n = 0; n < n_words; n++) {
     int next = -1;
@@ -315,8 +314,7 @@ static void put_counts (json_writer *w, const char *key, const char *const *word
 }
 
 static void put_read (json_writer *w, const import_report *r) {
-  json_put_key (w, "read");
-  json_open_array (w);
+  json_add_array (w, "read");
   for (int i = 0; i < r->n_read; i++) {
     json_open_object (w);
     json_add_text (w, "format", r->read[i].format);
@@ -329,8 +327,7 @@ static void put_read (json_writer *w, const import_report *r) {
 }
 
 static void put_warnings (json_writer *w, const import_report *r) {
-  json_put_key (w, "warnings");
-  json_open_array (w);
+  json_add_array (w, "warnings");
   for (int i = 0; i < r->n_warnings; i++) {
     json_open_object (w);
     json_add_int (w, "count", r->warnings[i].count);
@@ -344,8 +341,7 @@ static void put_warnings (json_writer *w, const import_report *r) {
 /* The self-checks, each with the word it lowers to where it fails. */
 static void put_self (json_writer *w, const import_report *r) {
   static const char *const answers[] = { "not known", "yes", "no" };
-  json_put_key (w, "self_checks");
-  json_open_array (w);
+  json_add_array (w, "self_checks");
   for (import_check_id i = 0; i < IMPORT_SELF_CHECKS; i++) {
     json_open_object (w);
     json_add_text (w, "answer", answers[r->self[i].verdict]);
@@ -363,22 +359,19 @@ void import_report_json (const import_report *r, json_writer *w) {
   json_add_int (w, "busy_ns", r->busy_ns);
   put_counts (w, "bytes_by_kind", tensor_kind_names, TENSOR_KINDS, r->bytes_by_kind);
   json_add_text (w, "card", r->card);
-  json_put_key (w, "checks");
-  json_open_array (w);
+  json_add_array (w, "checks");
   for (int i = 0; i < r->n_checks; i++)
     json_put_text (w, r->checks[i]);
   json_close_array (w);
   confidence_write (w, r->confidence, r->doubt);
-  json_put_key (w, "dropped");
-  json_open_object (w);
+  json_add_object (w, "dropped");
   json_add_int (w, "unused", r->unused_tensors);
   json_add_int (w, "zero_bytes", r->zero_tensors);
   json_close_object (w);
   json_add_int (w, "first_peak_bytes", r->first_peak_bytes);
   json_add_int (w, "floor_bytes", r->floor_bytes);
   json_add_int (w, "free_tensors", r->free_tensors);
-  json_put_key (w, "held_by");
-  json_open_array (w);
+  json_add_array (w, "held_by");
   for (int i = 0; i < r->n_holders; i++) {
     json_open_object (w);
     json_add_int (w, "bytes", r->holders[i].bytes);
