@@ -13,6 +13,7 @@
 #include "tests/fakes.h"
 
 #pragma GCC visibility push(default) /* the build hides what is not told to be seen */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* they stand in cublas_v2.h */
 
 struct cublasContext {
   cudaStream_t stream;
@@ -70,14 +71,6 @@ static void multiply (void *context) {
 }
 
 /* ---- the interface ---- */
-
-cublasStatus_t cublasCreate_v2 (cublasHandle_t *h);
-cublasStatus_t cublasDestroy_v2 (cublasHandle_t h);
-cublasStatus_t cublasGetVersion_v2 (cublasHandle_t h, int *version);
-cublasStatus_t cublasSetStream_v2 (cublasHandle_t h, cudaStream_t s);
-cublasStatus_t cublasSetWorkspace_v2 (cublasHandle_t h, void *at, size_t size);
-cublasStatus_t cublasSetMathMode (cublasHandle_t h, cublasMath_t mode);
-cublasStatus_t cublasSetAtomicsMode (cublasHandle_t h, cublasAtomicsMode_t mode);
 
 cublasStatus_t cublasCreate_v2 (cublasHandle_t *h) {
   *h = calloc (1, sizeof **h);
@@ -144,15 +137,6 @@ static int lies_well (const matrix *x, int lines, int columns, int count, int wr
   return x->row >= first && aligned (x->at, x->type) && x->next >= 0 &&
          (!written || count == 1 || x->next >= first) && extent > 0;
 }
-
-cublasStatus_t cublasGemmStridedBatchedEx (cublasHandle_t h, cublasOperation_t op_a,
-                                           cublasOperation_t op_b, int m, int n, int k,
-                                           const void *alpha, const void *a, cudaDataType a_type,
-                                           int a_row, long long a_next, const void *b,
-                                           cudaDataType b_type, int b_row, long long b_next,
-                                           const void *beta, void *c, cudaDataType c_type,
-                                           int c_row, long long c_next, int count,
-                                           cublasComputeType_t how, cublasGemmAlgo_t algo);
 
 cublasStatus_t cublasGemmStridedBatchedEx (cublasHandle_t h, cublasOperation_t op_a,
                                            cublasOperation_t op_b, int m, int n, int k,
