@@ -43,12 +43,25 @@ static ferry_options for_share (const ferry_trace *t, const ferry_device *d, int
   return o;
 }
 
+/* Each claim has these of its own. */
+static ferry_error err;
+static ferry_device *d;
+static ferry_trace *t;
+
+static void set_up (void) {
+  err = (ferry_error)FERRY_INIT (ferry_error);
+  d = a_card ();
+  t = a_net (d);
+}
+
+static void tear_down (void) {
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+
 CLAIM (nothing_given_is_an_error) {
-  ferry_error err = FERRY_INIT (ferry_error);
   ferry_result result = { 0 };
   ferry_options unsized = { 0 };
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   ck_assert_ptr_null (ferry_trace_load (NULL, &err));
   ck_assert_int_eq (err.exit_status, 2);
   ck_assert_ptr_null (ferry_trace_parse (NULL, 3, &err));
@@ -67,14 +80,9 @@ CLAIM (nothing_given_is_an_error) {
   ck_assert_int_eq (err.exit_status, 3);
   ferry_trace_free (NULL);
   ferry_plan_free (NULL);
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 CLAIM (texts_come_back) {
-  ferry_error err = FERRY_INIT (ferry_error);
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   ferry_options o = for_share (t, d, 70);
   ferry_plan *p = ferry_solve (t, &o, &err);
   ck_assert_msg (p != NULL, "%s", err.text);
@@ -95,16 +103,11 @@ CLAIM (texts_come_back) {
   ferry_free (plan_text);
   ferry_plan_free (p);
   ferry_plan_free (q);
-  ferry_trace_free (t);
   ferry_trace_free (u);
-  ferry_device_free (d);
 }
 
 /* A known plan is not given up for a slower one, and the answer outlives it. */
 CLAIM (starts) {
-  ferry_error err = FERRY_INIT (ferry_error);
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   ferry_options o = for_share (t, d, 60);
   ferry_result first = FERRY_INIT (ferry_result), second = FERRY_INIT (ferry_result);
   o.gap_ppm = 1;
@@ -125,8 +128,6 @@ CLAIM (starts) {
   o.starts = NULL;
   ck_assert_ptr_null (ferry_solve (t, &o, &err));
   ck_assert_int_eq (err.exit_status, 2);
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 /* A profile in memory is what the same file is. */
@@ -135,7 +136,6 @@ CLAIM (profiles_from_memory) {
                              "tensor a 1MiB\ntensor b 1MiB parameter\n"
                              "op one forward 10us reads b writes a\n"
                              "op two backward 20us reads a b\n";
-  ferry_error err = FERRY_INIT (ferry_error);
   ferry_file f = FERRY_INIT (ferry_file);
   char *report = NULL;
   f.name = "net.txt";
@@ -160,8 +160,6 @@ CLAIM (profiles_from_memory) {
 
 /* A network's flags, and the order of its ops, are the library's as they are the program's. */
 CLAIM (flags_and_orders) {
-  ferry_error err = FERRY_INIT (ferry_error);
-  ferry_device *d = a_card ();
   ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
   r.network = "bert-base";
   r.batch = 8;
@@ -180,14 +178,10 @@ CLAIM (flags_and_orders) {
   ferry_plan_free (p);
   ferry_trace_free (plain);
   ferry_trace_free (explicit);
-  ferry_device_free (d);
 }
 
 /* Every item of two steps comes, so the waits lead to an end. */
 CLAIM (walks_to_the_end) {
-  ferry_error err = FERRY_INIT (ferry_error);
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   ferry_options o = for_share (t, d, 60);
   o.recompute = FERRY_RECOMPUTE_AUTO;
   ferry_plan *p = ferry_solve (t, &o, &err);
@@ -224,14 +218,9 @@ CLAIM (walks_to_the_end) {
     ck_assert_int_eq (done[q], 2 * each[q]);
   ferry_trace_free (step);
   ferry_plan_free (p);
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 CLAIM (curves_and_packs) {
-  ferry_error err = FERRY_INIT (ferry_error);
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   ferry_options o = for_share (t, d, 100);
   o.limit_ticks = 1000;
   ferry_curve *c = ferry_curve_of (t, &o, NULL, 4, &err);
@@ -268,8 +257,6 @@ CLAIM (curves_and_packs) {
   ferry_plan_free (small);
   ferry_free (json);
   ferry_curve_free (c);
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 /* Two jobs in a little less than both need. */
@@ -286,9 +273,6 @@ static ferry_packing *pack_two (const ferry_trace *t, const ferry_device *d, fer
 }
 
 CLAIM (packs_do_only_what_the_options_allow) {
-  ferry_error err = FERRY_INIT (ferry_error);
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   ferry_recompute words[] = { FERRY_RECOMPUTE_OFF, FERRY_RECOMPUTE_ONLY };
   for (int k = 0; k < 2; k++) {
     int64_t moved_bytes = 0;
@@ -307,8 +291,6 @@ CLAIM (packs_do_only_what_the_options_allow) {
   ck_assert_ptr_null (pack_two (t, d, (ferry_recompute)17, &err));
   ck_assert_int_eq (err.exit_status, 2);
   ck_assert_ptr_nonnull (strstr (err.text, "recompute"));
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 typedef struct worker {
@@ -332,9 +314,6 @@ static void *work (void *context) {
 
 /* A word beyond the last one is no plan that happens to come out. */
 CLAIM (unknown_words_are_refused) {
-  ferry_error err = FERRY_INIT (ferry_error);
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   for (int i = 0; i < 6; i++) {
     ferry_options o = for_share (t, d, 60);
     o.sections = i == 0 ? (ferry_sections)4 : o.sections;
@@ -347,8 +326,6 @@ CLAIM (unknown_words_are_refused) {
     ck_assert_int_eq (err.exit_status, 2);
     ck_assert_ptr_nonnull (strstr (err.text, "last word"));
   }
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 static bool always (void *context) {
@@ -359,8 +336,6 @@ static bool always (void *context) {
 /* In so little some op fits only in parts, for which a search that is stopped at once has no time.
  */
 CLAIM (stopped_rules_nothing_out) {
-  ferry_error err = FERRY_INIT (ferry_error);
-  ferry_device *d = a_card ();
   ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
   r.network = "vgg16";
   r.batch = 17;
@@ -379,13 +354,10 @@ CLAIM (stopped_rules_nothing_out) {
   ck_assert_msg (strstr (err.text, "none is ruled out"), "%s", err.text);
   ferry_plan_free (p);
   ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 /* An error by the command line's own status, and no aborted caller. */
 CLAIM (values_that_cannot_be_are_refused) {
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   const ferry_trace *jobs[] = { t };
   const ferry_device *cards[] = { d };
   for (int i = 0; i < 9; i++) {
@@ -407,8 +379,6 @@ CLAIM (values_that_cannot_be_are_refused) {
     }
     ck_assert_msg (err.exit_status == 2, "%d: status %d, %s", i, err.exit_status, err.text);
   }
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 static int64_t step_of (const ferry_trace *t, const ferry_options *o) {
@@ -422,9 +392,6 @@ static int64_t step_of (const ferry_trace *t, const ferry_options *o) {
 
 /* Zero stands for either kind of places; a point of a curve is a budget solved. */
 CLAIM (places_and_reserves_are_those_of_a_solve) {
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
-  ferry_error err = FERRY_INIT (ferry_error);
   for (int i = 0; i < 4; i++) {
     ferry_options o = for_share (t, d, 60);
     ferry_point point = FERRY_INIT (ferry_point);
@@ -436,15 +403,11 @@ CLAIM (places_and_reserves_are_those_of_a_solve) {
     ck_assert_int_eq (point.step_ns, step_of (t, &o));
     ferry_curve_free (c);
   }
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 /* It was read, and nobody has checked it. */
 CLAIM (a_plan_of_something_else_is_refused) {
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d), *other;
-  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_trace *other;
   ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
   ferry_steps steps = FERRY_INIT (ferry_steps);
   ferry_move move = FERRY_INIT (ferry_move);
@@ -480,13 +443,9 @@ CLAIM (a_plan_of_something_else_is_refused) {
   ferry_plan_free (q);
   ferry_plan_free (p);
   ferry_trace_free (other);
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 CLAIM (threads_share_objects) {
-  ferry_device *d = a_card ();
-  ferry_trace *t = a_net (d);
   worker w[THREADS];
   pthread_t at[THREADS];
   for (int i = 0; i < THREADS; i++) {
@@ -499,10 +458,8 @@ CLAIM (threads_share_objects) {
     ck_assert_int_gt (w[i].step_ns, 0);
     ck_assert_int_eq (w[i].step_ns, w[0].step_ns);
   }
-  ferry_trace_free (t);
-  ferry_device_free (d);
 }
 
 int main (void) {
-  return suite_run ("library", 120);
+  return suite_run_with ("library", set_up, tear_down, 120);
 }
