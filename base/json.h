@@ -115,6 +115,13 @@ static inline void json_add_array (json_writer *w, const char *key) {
   json_put_key (w, key);
   json_open_array (w);
 }
+static inline void json_add_indices (json_writer *w, const char *key, const int32_t *at,
+                                     int32_t count) {
+  json_add_array (w, key);
+  for (int32_t i = 0; i < count; i++)
+    json_put_int (w, at[i]);
+  json_close_array (w);
+}
 
 /* The text moves to *out (free with bytes_free). */
 bool json_finish (json_writer *w, bytes *out, error *err) MUST_CHECK;

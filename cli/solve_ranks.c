@@ -107,10 +107,7 @@ static bool store (call *c, const rank_plans *q) {
 static void put_way (json_writer *w, const rank_plans *q, const ranks_way *way) {
   json_open_object (w);
   json_add_text (w, "name", ranks_kinds[way->kind]);
-  json_add_array (w, "plans");
-  for (int32_t r = 0; r < q->asked.ranks; r++)
-    json_put_int (w, way->plan_of[r]);
-  json_close_array (w);
+  json_add_indices (w, "plans", way->plan_of, q->asked.ranks);
   json_add_bool (w, "settled", way->settled);
   json_add_int (w, "step_ns", way->step_ns);
   json_close_object (w);

@@ -109,10 +109,7 @@ void dropped_put (json_writer *w, const dropped_list *d) {
     json_add_int (w, "ns", x->ns);
     json_add_int (w, "ops", x->ops);
     json_add_int (w, "passing_bytes", x->passing_bytes);
-    json_add_array (w, "tensors");
-    for (int32_t k = 0; k < x->list->count; k++)
-      json_put_int (w, x->list->at[k]);
-    json_close_array (w);
+    json_add_indices (w, "tensors", x->list->at, x->list->count);
     json_close_object (w);
   }
   json_close_array (w);

@@ -217,10 +217,7 @@ static void put_job (json_writer *w, const hosted *q, int32_t i) {
 static void put_way (json_writer *w, const hosted *q, const ranks_way *way) {
   json_open_object (w);
   json_add_text (w, "name", ranks_kinds[way->kind]);
-  json_add_array (w, "plans");
-  for (int32_t i = 0; i < q->p.n_jobs; i++)
-    json_put_int (w, way->plan_of[i]);
-  json_close_array (w);
+  json_add_indices (w, "plans", way->plan_of, q->p.n_jobs);
   json_add_share (w, "total", way->total_ppm);
   json_add_share (w, "worst", way->worst_ppm);
   json_close_object (w);

@@ -6,13 +6,6 @@
 
 #include "base/json.h"
 
-static void put_indices (json_writer *w, const char *key, const int32_t *at, int32_t count) {
-  json_add_array (w, key);
-  for (int32_t i = 0; i < count; i++)
-    json_put_int (w, at[i]);
-  json_close_array (w);
-}
-
 static void put_wait (json_writer *w, int32_t wait) {
   if (wait == NO_WAIT)
     json_put_null (w);
@@ -221,8 +214,8 @@ static void put_recomputes (json_writer *w, const plan *p) {
     const recompute *e = &p->recomputes[i];
     json_open_object (w);
     json_add_int (w, "before", e->before);
-    put_indices (w, "ops", e->ops.at, e->ops.count);
-    put_indices (w, "replaces", e->replaces.at, e->replaces.count);
+    json_add_indices (w, "ops", e->ops.at, e->ops.count);
+    json_add_indices (w, "replaces", e->replaces.at, e->replaces.count);
     json_close_object (w);
   }
   json_close_array (w);
@@ -234,7 +227,7 @@ static void put_sections (json_writer *w, const plan *p) {
     const section *s = &p->sections[i];
     json_open_object (w);
     int32_t ends[2] = { s->first, s->end };
-    put_indices (w, "ops", ends, 2);
+    json_add_indices (w, "ops", ends, 2);
     json_add_text (w, "order", s->order == SECTION_DEPTH ? "depth" : "level");
     json_add_int (w, "parts", s->parts);
     json_close_object (w);
@@ -275,13 +268,13 @@ bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
   }
   json_close_array (&w);
   json_add_int (&w, "host_bytes", p->host_bytes);
-  put_indices (&w, "in_order", p->in_order, p->n_ins);
+  json_add_indices (&w, "in_order", p->in_order, p->n_ins);
   if (p->made_by)
     json_add_raw (&w, "made_by", p->made_by);
   put_moves (&w, p, packed);
   put_op_waits (&w, p, packed);
   put_order (&w, p);
-  put_indices (&w, "out_order", p->out_order, p->n_outs);
+  json_add_indices (&w, "out_order", p->out_order, p->n_outs);
   put_placement (&w, &p->placement, packed);
   if (p->has_predicted) {
     json_put_key (&w, "predicted");
@@ -289,7 +282,7 @@ bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
   }
   put_recomputes (&w, p);
   if (p->n_resting)
-    put_indices (&w, "resting", p->resting, p->n_resting);
+    json_add_indices (&w, "resting", p->resting, p->n_resting);
   put_sections (&w, p);
   json_add_text (&w, "trace", p->trace_digest);
   json_close_object (&w);

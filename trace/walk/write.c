@@ -6,13 +6,6 @@
 
 #include "base/json.h"
 
-static void put_list (json_writer *w, const char *key, const int32_t *at, int32_t count) {
-  json_add_array (w, key);
-  for (int32_t i = 0; i < count; i++)
-    json_put_int (w, at[i]);
-  json_close_array (w);
-}
-
 static void put_granules (json_writer *w, const placement *p, int32_t stay) {
   json_add_array (w, "granules");
   for (int32_t i = 0; stay >= 0 && i < p->stays[stay].n_runs; i++) {
@@ -26,9 +19,9 @@ static void put_granules (json_writer *w, const placement *p, int32_t stay) {
 static void put_unit (json_writer *w, const walk *k, int32_t unit) {
   int32_t group = unit - k->rewritten->trace->n_tensors;
   if (group < 0)
-    put_list (w, "tensors", &unit, 1);
+    json_add_indices (w, "tensors", &unit, 1);
   else
-    put_list (w, "tensors", k->plan->groups[group].at, k->plan->groups[group].count);
+    json_add_indices (w, "tensors", k->plan->groups[group].at, k->plan->groups[group].count);
 }
 
 static void put_births (json_writer *w, const walk *k) {
@@ -132,10 +125,10 @@ static void put_ops (json_writer *w, const walk *k, int64_t batch) {
     json_open_object (w);
     put_items_of_batch (w, &k->rewritten->ops[i], batch);
     json_add_int (w, "of", k->rewritten->ops[i].index);
-    put_list (w, "reads", o->reads.at, o->reads.count);
+    json_add_indices (w, "reads", o->reads.at, o->reads.count);
     if (remake >= 0)
       json_add_int (w, "remake", remake);
-    put_list (w, "writes", o->writes.at, o->writes.count);
+    json_add_indices (w, "writes", o->writes.at, o->writes.count);
     json_close_object (w);
   }
   json_close_array (w);
@@ -147,8 +140,8 @@ static void put_remakes (json_writer *w, const plan *p) {
     const recompute *r = &p->recomputes[i];
     json_open_object (w);
     json_add_int (w, "before", r->before);
-    put_list (w, "ops", r->ops.at, r->ops.count);
-    put_list (w, "replaces", r->replaces.at, r->replaces.count);
+    json_add_indices (w, "ops", r->ops.at, r->ops.count);
+    json_add_indices (w, "replaces", r->replaces.at, r->replaces.count);
     json_close_object (w);
   }
   json_close_array (w);
@@ -198,7 +191,7 @@ bool walk_text (const walk *k, const trace *original, bytes *out, error *err) {
     predicted_write (&w, &p->predicted);
   }
   put_remakes (&w, p);
-  put_list (&w, "resting", p->resting, p->n_resting);
+  json_add_indices (&w, "resting", p->resting, p->n_resting);
   put_tensors (&w, k, original->batch);
   json_add_text (&w, "trace", p->trace_digest);
   json_close_object (&w);
