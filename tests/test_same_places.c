@@ -113,7 +113,7 @@ static void set_up (made *m, uint64_t seed) {
   ck_assert (same_find_meetings (s) && s->meet);
 }
 
-START_TEST (bits_say_who_meets_whom) {
+CLAIM (bits_say_who_meets_whom) {
   int met = 0, apart = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
     made m;
@@ -133,7 +133,6 @@ START_TEST (bits_say_who_meets_whom) {
   ck_assert_int_gt (met, CASES);
   ck_assert_int_gt (apart, CASES);
 }
-END_TEST
 
 /* The stays of two parts, with the births that were put off. */
 static bool are_there_together (const same *s, int32_t a, int32_t b) {
@@ -142,7 +141,7 @@ static bool are_there_together (const same *s, int32_t a, int32_t b) {
   return same_meet (&late, a, b);
 }
 
-START_TEST (copies_in_wait_until_a_place_is_theirs) {
+CLAIM (copies_in_wait_until_a_place_is_theirs) {
   int waiting = 0, none = 0;
   for (uint64_t seed = 0; seed < CASES; seed++) {
     made m;
@@ -174,10 +173,7 @@ START_TEST (copies_in_wait_until_a_place_is_theirs) {
   ck_assert_int_gt (waiting, CASES / 50);
   ck_assert_int_gt (none, CASES / 50);
 }
-END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { bits_say_who_meets_whom, copies_in_wait_until_a_place_is_theirs,
-                                 NULL };
-  return suite_run ("same_places", tests, 60);
+  return suite_run ("same_places", 60);
 }
