@@ -345,6 +345,7 @@ EXTRA_DIST += \
   tests/torch/budgets_claims.py \
   tests/torch/capture_claims.py \
   tests/torch/compile_claims.py \
+  tests/torch/habit_claims.py \
   tests/torch/home_claims.py \
   tests/torch/inductor_claims.py \
   tests/torch/instructions.py \

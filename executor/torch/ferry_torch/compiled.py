@@ -29,7 +29,7 @@ from .pieces import Waits
 from .plan import Plan, walk_of
 from .report import bytes_text, time_text
 from .scratch import workspaces
-from .storages import as_bytes
+from .storages import Form, as_bytes
 
 HOSTS = {}  # of each planned graph, its host memory, by number
 
@@ -40,12 +40,12 @@ class Host:
     def __init__(self, device, size, beside=True):
         self.beside = beside  # ops; else each copy is over before the next op, as inductor may order those otherwise
         self.lanes = lanes.choose(device)
-        self.arena, self.signals, self.rooms = Arena(self.lanes, size), {}, {}
+        self.arena, self.signals, self.rooms, self.forms = Arena(self.lanes, size), {}, {}, {}
         self.number = len(HOSTS)
         HOSTS[self.number] = self
 
     def out(self, tensor, offset):
-        raw = as_bytes(tensor)
+        raw, self.forms[offset] = as_bytes(tensor), Form(tensor)
         room = self.rooms[offset] = self.arena.take(offset, raw.numel())
         self.signals[offset] = self.lanes.out(raw, room.bytes, room.signals)
         self.end(offset)
@@ -98,7 +98,7 @@ def back(place: torch.Tensor, gone: torch.Tensor, host: int, offset: int, size: 
          dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     raw = torch.empty(place.numel(), dtype=torch.uint8, device=device)
     HOSTS[host].back(raw, offset)
-    return raw.view(dtype).as_strided(size, stride)
+    return HOSTS[host].forms[offset].of(raw)  # as it left: kernels may make another type than torch says, as mixed norms on a CPU
 
 
 @back.register_fake

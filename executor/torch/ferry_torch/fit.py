@@ -21,7 +21,7 @@ from .capture import captured
 from .card import bytes_of, left_beside, require_budget, require_options, this_card, to_plan, too_small
 from .errors import Refused
 from .follow import followed
-from .modules import (Called, alone, device_of, in_backward, is_early_stop, one_of, refuse_compiled, refuse_script,
+from .modules import (IN_BACKWARD, Called, alone, device_of, in_backward, is_early_stop, one_of, refuse_compiled, refuse_script,
                       roots_of, signature, this_thread)
 from .record import Recording
 from .report import bytes_text, time_text
@@ -112,6 +112,8 @@ class Fit:
         inner = {id(one): one.step for one in updates.each(self.optimizer)}
 
         def step(optimizer, closure=None):
+            if in_backward():  # hooks that are entered or left there are as before behind it
+                raise Refused(IN_BACKWARD)
             before = self.recording
             loss = updates.run_closure(optimizer, closure)
             if self.recording is not before:  # it began in the closure
@@ -154,6 +156,7 @@ class Fit:
             self.plan()
         self.run = self.stack.enter_context(followed(self.path("plan.json"), self.model, self.optimizer,
                                                      method=self.method))
+        self.run.report.say = self.say
         self.kept = {**KEPT, "budget": self.budget, **packed(self.folder)}
 
     def lacks(self):

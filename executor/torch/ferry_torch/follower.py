@@ -84,8 +84,8 @@ class Follower(SavedTensors):
             if name in wanted:
                 self.stand(wanted.pop(name), name, tensor)
         if wanted:
-            raise Refused(f"the plan moves {sorted(wanted)[0]}, which is not there; run one step "
-                          "before, so that the optimizer has its state")
+            raise Refused(f"the plan moves {sorted(wanted)[0]}, which is not there; run steps "
+                          "before, until the optimizer has all of its state")
 
     def stand(self, index, name, tensor):
         tensor = local_of(tensor)
@@ -227,6 +227,8 @@ class Follower(SavedTensors):
 
     def leave(self, move):
         slot = self.slot_of(move.tensor)
+        if move.out_after < move.trigger <= self.reached:
+            return  # it was put off, and would be back by now
         if self.is_busy(slot):
             self.delayed.append(move)
         elif slot is not None and move.out_after >= getattr(slot, "until", 0):

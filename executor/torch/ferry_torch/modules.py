@@ -43,8 +43,8 @@ def refuse_compiled(model):
     for name, module in model.named_modules():
         if type(module).__name__ == "OptimizedModule" \
                 or getattr(module, "_compiled_call_impl", None) is not None:
-            raise Refused(f"{name or 'the model'} is compiled by torch.compile, which keeps tensors "
-                          "where no hook sees them; follow the model that was compiled")
+            raise Refused(f"{name or 'the model'} is compiled by torch.compile, which keeps tensors where no hook sees them; "
+                          "leave it uncompiled, or compile all of the model with ferry_torch.backend")
 
 
 def refuse_script(model):
@@ -131,6 +131,10 @@ def in_backward():
     return torch._C._current_graph_task_id() != -1
 
 
+IN_BACKWARD = ("the optimizer takes its step within the backward pass; take it behind that, and let "
+               "`record(..., order=\"updates\")` move the updates")
+
+
 def is_early_stop(why):
     """Checkpointing ends its recomputation by raising, once it has all tensors that it needs."""
     return in_backward() and isinstance(why, checkpoint._StopRecomputationError)
@@ -141,16 +145,23 @@ def this_thread():
     here = threading.get_ident()
 
     def check():
+        if threading.get_ident() != here and in_backward():
+            raise Refused(IN_BACKWARD)
         if threading.get_ident() != here:
             raise Refused("the model is trained in another thread than the one that watches it, which sees nothing "
                           "there; enter ferry_torch's block in the thread that trains")
     return check
 
 
+def inner_of(tensor):
+    """Rows of different lengths have a size that is a symbol; what they lie in has numbers."""
+    return tensor.values() if tensor.layout is torch.jagged else tensor
+
+
 def signature(inputs):
     """Types and sizes of all tensors that a model was called with."""
     from .storages import tensors_in
-    return tuple((str(t.dtype), tuple(t.shape)) for t in tensors_in(inputs, []))
+    return tuple((str(t.dtype), tuple(inner_of(t).shape)) for t in tensors_in(inputs, []))
 
 
 class Instead:

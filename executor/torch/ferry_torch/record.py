@@ -29,10 +29,11 @@ from .storages import Form, as_bytes, is_plain, storage_of, tensors_in
 class Kept:
     """A saved tensor: the copy of its storage, and how it lies there."""
 
-    __slots__ = ("entry", "copy", "form", "place", "stale", "number", "__weakref__")
+    __slots__ = ("entry", "copy", "form", "place", "stale", "number", "bare", "__weakref__")
 
-    def __init__(self, entry, copy, form, place, number):
+    def __init__(self, entry, copy, form, place, number, bare):
         self.entry, self.copy, self.form, self.place, self.number = entry, copy, form, place, number
+        self.bare = bare  # was it saved where no module ran? A follower has no hook there
         self.stale = False
         entry.saved.append(weakref.ref(self))
 
@@ -155,7 +156,7 @@ class Recording:
 
     def on_use(self, entry, op):
         """A weight may leave if each module that uses it on the way there owns it, and autograd asks for it on the way
-        back: later readers would find nothing there."""
+        back, through a hook that a follower has too: other readers would find nothing there."""
         if entry.over is not None and op.phase != "update":
             raise Refused(f"{op.name} looks at a gradient behind its update, as clipping by norm does: "
                           "updates cannot be moved; record without order=\"updates\"")
@@ -177,15 +178,16 @@ class Recording:
             return tensor
         begun = bool(self.roots)  # a follower looks from the first call of the model on
         entry.before |= not begun
-        entry.bare |= not self.open
+        bare = not self.open
+        entry.bare |= bare
         number, self.packs = (self.packs if begun else -1), self.packs + begun
         r.waiting["pack"].append((entry.index, begun))
         if entry.persistent or entry.born is not None or not can_copy(tensor):
-            kept = Kept(entry, None, tensor.data, self.stack.name, number)
+            kept = Kept(entry, None, tensor.data, self.stack.name, number, bare)
             if self.early is not None:
                 self.early.keep(storage_of(tensor)._cdata, kept)
             return kept
-        return Kept(entry, self.copy_of(tensor, entry), Form(tensor), self.stack.name, number)
+        return Kept(entry, self.copy_of(tensor, entry), Form(tensor), self.stack.name, number, bare)
 
     def copy_of(self, tensor, entry):
         """One copy of each content of a storage."""
@@ -219,7 +221,8 @@ class Recording:
         r.phase, self.back_place = "backward", kept.place
         if self.fresh_at != len(r.ops):
             self.fresh, self.fresh_at = set(), len(r.ops)
-        self.fresh.add(kept.entry.index)
+        if not kept.bare:
+            self.fresh.add(kept.entry.index)
         begun = kept.number >= 0
         r.waiting["unpack"].append((kept.entry.index, begun))
         if begun:

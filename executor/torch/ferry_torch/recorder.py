@@ -3,6 +3,7 @@
 import contextlib
 
 import torch
+from torch.nested._internal.nested_tensor import NestedTensor
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -186,6 +187,8 @@ class Recorder(TorchDispatchMode):
     # ---- ops ----
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if NestedTensor in types:
+            return NotImplemented  # it comes back as ops on what the rows lie in
         kwargs = kwargs or {}
         if func is DETACH:
             return detached(func, args, kwargs)

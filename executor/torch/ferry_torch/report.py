@@ -9,6 +9,7 @@ import torch
 from .clock import is_captured, mark
 
 LATELY = 1000  # steps whose times are kept
+PATIENCE = 10  # so many steps in a row may be unlike the plan's before that is said
 
 
 class Report:
@@ -20,6 +21,8 @@ class Report:
         self.steps = self.followed = self.kept = self.unmatched = self.late = self.other = 0
         self.out_bytes = self.in_bytes = self.extra_bytes = self.beside_bytes = 0
         self.ops_again = self.bytes_again = 0
+        self.unlike = self.in_a_row = 0  # steps that were not the plan's; how many of them were the last ones
+        self.say = None
         self.replayed = 0  # steps of a captured graph
         self.expects_again = plan.expects_again()
         self.host_bytes = plan.host_bytes
@@ -39,9 +42,17 @@ class Report:
         else:
             now = time.perf_counter_ns()
         self.steps += 1
+        self.count_unlike()
         if self.last is not None:
             self.times.append((self.last, now))
         self.last = now
+
+    def count_unlike(self):
+        before, self.unlike = self.unlike, self.other + self.unmatched
+        self.in_a_row = self.in_a_row + 1 if self.unlike > before else 0
+        if self.in_a_row == PATIENCE and self.say is not None:
+            self.say(f"ferry: the last {PATIENCE} steps were not the plan's, and ran without it: a plan is for one size of batch, "
+                     "and for the modules that it saw called; pad batches to one size")
 
     def step_ns(self):
         """The median time from the end of one of the last steps to that of the next; None before two ended."""

@@ -17,7 +17,8 @@ from .modules import Replaced, this_thread
 IS_CUDA = operator.attrgetter("is_cuda")
 ALONE = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adamax,
          torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adagrad, torch.optim.Adadelta,
-         torch.optim.RMSprop, torch.optim.ASGD, torch.optim.Rprop)
+         torch.optim.RMSprop, torch.optim.ASGD, torch.optim.Rprop, torch.optim.Adafactor,
+         *([torch.optim.Muon] if hasattr(torch.optim, "Muon") else []))
 
 
 def each(optimizer):

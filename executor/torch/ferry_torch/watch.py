@@ -30,10 +30,19 @@ class Call:
         return self.end - self.first
 
 
+def weights_away(plan, packs, unpacks):
+    """Packs of weights that leave before autograd asks for them. The step may skip what would tell that it is time to
+    bring them back, as one with layers dropped at random."""
+    leaves = {}
+    for move in plan.moves:
+        leaves.setdefault(move.tensor, []).append(move.out_after)
+    return {n for (at, t), n in zip(unpacks, plan.unpacked) if n >= 0 and any(packs[n][0] <= out < at for out in leaves.get(t, ()))}
+
+
 def told_by(plan, moments):
     """The packs that are looked at: what leaves, and of each moment the first pack, or else unpack, from there on."""
     packs, unpacks = plan.events("pack"), plan.events("unpack")
-    wanted = {n for n, (_, t) in enumerate(packs) if t in plan.comes}
+    wanted = {n for n, (_, t) in enumerate(packs) if t in plan.comes} | weights_away(plan, packs, unpacks)
     inside = {n for row in plan.calls for n in range(row[1], row[2])}  # what a loss saves is seen by no hook
     events = [(at, n) for n, (at, _) in enumerate(packs)] + [(at, n) for (at, _), n in zip(unpacks, plan.unpacked)]
     events = [(at, n) for at, n in events if n in inside]
