@@ -12,6 +12,7 @@ import ferry_torch
 from common import Allocator, Job, both, even_times, plan_for, resident, same, solve
 from ferry_torch import trace as traces
 from ferry_torch.valve import Valve
+from ferry_torch.watch import told_by
 from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
 
 
@@ -264,4 +265,6 @@ def test_double_backward(folder):
     for n in range(6):
         plain.step(n)
     assert same(plain.result(), planned.result())
-    assert run.report.out_bytes > 0 and run.report.unmatched == 0, run.report.text()
+    assert run.report.out_bytes > 0 and run.report.unmatched == run.report.late == 0, run.report.text()
+    plan, calls = run.follower.plan, run.follower.calls
+    assert told_by(plan, range(len(plan.ops))) <= {n for call in calls for n in range(call.first, call.end)}, "no hook sees a loss"
