@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a plan drops is made again, bit for bit, by the ops that made it."""
+import itertools
 import json
 import os
 import types
@@ -11,7 +12,7 @@ from torch import nn
 import ferry_torch
 from common import Allocator, Job, even_times, moves, same, solve
 from ferry_torch import trace as traces
-from ferry_torch.again import Book, Entry, Held, ModuleCall, can_run
+from ferry_torch.again import Below, Book, Entry, Held, ModuleCall, can_run
 from ferry_torch.arena import Arena
 from ferry_torch.calls import FUNCTIONS
 from ferry_torch.lanes import CpuLanes
@@ -261,6 +262,19 @@ def test_statistics_change_the_first_time_only(folder):
         again = call.run(None, types.SimpleNamespace(standing={}))
         assert torch.equal(again, made.detach())
         assert all(map(torch.equal, before, norm.buffers())), "the statistics have moved twice"
+
+
+def test_a_norm_makes_the_same_bits_without_its_statistics(folder):
+    """By each kernel that is here: on a GPU torch chooses one by type, layout and size."""
+    for device, dtype, layout, size in itertools.product(["cpu"] + ["cuda"] * torch.cuda.is_available(), (torch.float32, torch.bfloat16),
+                                                         (torch.contiguous_format, torch.channels_last), (4, 28)):
+        norm = nn.BatchNorm2d(32).to(device)
+        x = torch.randn(8, 32, size, size, device=device).to(dtype=dtype, memory_format=layout).requires_grad_()
+        call = ModuleCall(norm, norm.forward, types.SimpleNamespace(inputs=[-1], module="norm"), [x], {})
+        made = norm(x).detach()
+        with Below(made.device):
+            again = call.run(None, types.SimpleNamespace(standing={}))
+        assert torch.equal(again, made) and again.stride() == made.stride(), f"{device} {dtype} {layout} {size}"
 
 
 def test_what_was_changed_meanwhile_is_said(folder):
