@@ -65,7 +65,7 @@ bool same_meet (const same *s, int32_t a, int32_t b);
 bool same_is_free (const same *s, const area *a, int32_t key);
 /* The area has one owner more. */
 bool same_close (same *s, area *a, int32_t key) MUST_CHECK;
-/* What is cut off from an area has the same owners. */
+/* A part cut off from an area has the same owners. */
 bool same_split (same *s, area *a) MUST_CHECK;
 
 /* All of the area, or as much of it as is wanted. */

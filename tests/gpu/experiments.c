@@ -66,8 +66,7 @@ static void limits (void) {
   CUmemGenericAllocationHandle h = create (4 * granule);
   size_t recommended = 0;
   must (d.mem_granularity (&recommended, prop (), CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "granule");
-  json_put_key (&w, "limits");
-  json_open_object (&w);
+  json_add_object (&w, "limits");
   json_add_int (&w, "granule_bytes", (int64_t)granule);
   CUresult r = d.mem_map (at, 2 * granule, 0, h, 0);
   json_add_text (&w, "map_less_than_a_handle", driver_error_name (&d, r));
@@ -111,8 +110,7 @@ static void aliases (void) {
     must (d.stream_synchronize (s), "cuStreamSynchronize");
     wrong += (got[0] != i) + (got[1] != i + 7);
   }
-  json_put_key (&w, "aliases");
-  json_open_object (&w);
+  json_add_object (&w, "aliases");
   json_add_int (&w, "mismatches", wrong);
   json_add_int (&w, "rounds", ROUNDS);
   json_add_text (&w, "unmap_of_two_mappings", driver_error_name (&d, d.mem_unmap (a, 2 * granule)));
@@ -124,8 +122,7 @@ static void aliases (void) {
 }
 
 static void put_copies (const char *key, CUdeviceptr at, char *host, size_t bytes, CUstream s) {
-  json_put_key (&w, key);
-  json_open_object (&w);
+  json_add_object (&w, key);
   for (int way = 0; way < 2; way++) {
     int64_t start = 0, issued = 0;
     for (int i = -1; i < COPIES; i++) {
@@ -151,8 +148,7 @@ static void costs (size_t total) {
   void *host;
   CUdeviceptr plain;
   must (d.mem_host_alloc (&host, total, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
-  json_put_key (&w, "costs");
-  json_open_array (&w);
+  json_add_array (&w, "costs");
   for (int k = 0; k < SIZES; k++) {
     size_t chunk = chunks[k], n = total / chunk;
     CUdeviceptr at = reserve (total), back = reserve (total);
@@ -215,8 +211,7 @@ static void quiet (const kernels *k) {
   int64_t t3 = now_ns ();
   bool runs = d.stream_query (s) == CUDA_ERROR_NOT_READY;
   must (d.stream_synchronize (s), "cuStreamSynchronize");
-  json_put_key (&w, "beside_a_kernel");
-  json_open_object (&w);
+  json_add_object (&w, "beside_a_kernel");
   json_add_bool (&w, "kernel_runs_after_map", runs);
   json_add_bool (&w, "kernel_runs_after_unmap", runs_after_unmap);
   json_add_int (&w, "kernel_seen_ns", now_ns () - t0);
@@ -229,8 +224,7 @@ static void quiet (const kernels *k) {
  * map. */
 static void parameters (const kernels *k) {
   size_t offset = 0, bytes = 0;
-  json_put_key (&w, "parameters");
-  json_open_object (&w);
+  json_add_object (&w, "parameters");
   if (d.func_get_param != NULL) {
     json_add_text (&w, "function_0",
                    driver_error_name (&d, d.func_get_param (k->touch, 0, &offset, &bytes)));
@@ -307,8 +301,7 @@ static void together (const kernels *k, size_t piece, size_t pinned) {
     host[i] = h;
   }
   time_copies (k, 3, false, at, host, piece, s); /* warm now */
-  json_put_key (&w, "together");
-  json_open_object (&w);
+  json_add_object (&w, "together");
   json_add_int (&w, "both_beside_a_kernel_ns", time_copies (k, 3, true, at, host, piece, s));
   json_add_int (&w, "both_ns", time_copies (k, 3, false, at, host, piece, s));
   json_add_int (&w, "bytes_each_way", (int64_t)piece * COPIES);
@@ -369,8 +362,7 @@ static void events (const kernels *k) {
   must (d.event_create (&v, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
   time_pairs (k, true, v, s); /* warm now */
   int64_t bare = time_pairs (k, false, v, s), with = time_pairs (k, true, v, s);
-  json_put_key (&w, "events");
-  json_open_object (&w);
+  json_add_object (&w, "events");
   json_add_int (&w, "launch_ns", bare / PAIRS);
   json_add_int (&w, "ops", PAIRS);
   json_add_int (&w, "pair_ns", (with - bare) / PAIRS);
@@ -418,8 +410,7 @@ static void orphans (const kernels *k) {
   must (d.event_create (&o.event, 0), "cuEventCreate");
   if (pthread_create (&t, NULL, ask, &o) != 0 || pthread_join (t, NULL) != 0)
     exit (EXIT_FAILURE);
-  json_put_key (&w, "thread_without_context");
-  json_open_object (&w);
+  json_add_object (&w, "thread_without_context");
   for (int i = 0; i < QUESTIONS; i++)
     json_add_text (&w, names[i], driver_error_name (&d, o.answer[i]));
   json_close_object (&w);
