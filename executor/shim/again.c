@@ -355,20 +355,30 @@ static void count_again (shim *s, int32_t name) {
   b->again_op[i].launches++;
 }
 
+static bool launch_shown (shim *s, const repeat *r, int32_t name) {
+  CUstream stream;
+  last_work what = { .lane = repeat_stream (r, &stream), .again = s->names[name] };
+  last_begins (s, &what, stream);
+  bool good = repeat_launch (s, r);
+  last_ends (s);
+  return good;
+}
+
 static bool run_op (shim *s, const step *p, int32_t action) {
   const step_again *a = &p->again[p->actions[action].again];
   const int32_t *refs;
-  int32_t pair = 0, n;
+  int32_t pair = 0, n, name;
   if (!repeat_is_kept (a->launch) || !repeat_make_room (s, a->launch))
     return false;
   n = repeat_refs (a->launch, &refs);
+  name = repeat_name (a->launch);
   bool good = true;
   if (verifies (s)) {
     pair = a->pair;
     good = digest_inputs (s, a, pair, 0);
   }
-  good = good && repeat_launch (s, a->launch);
-  count_again (s, repeat_name (a->launch));
+  good = good && launch_shown (s, a->launch, name);
+  count_again (s, name);
   if (pair != 0)
     good =
         good && digest_inputs (s, a, pair, 1) &&

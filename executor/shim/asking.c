@@ -11,42 +11,9 @@
 
 #include "executor/shim/clean.h"
 #include "executor/shim/following.h"
+#include "executor/shim/learn.h"
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
-
-void asking_take (shim *s) {
-  follow *f = s->follow;
-  char path[SHIM_PATH + 64];
-  step *p = f->asked;
-  snprintf (path, sizeof path, "%s/%s-%d", s->block->config.folder, SHIM_PLAN,
-            s->block->step_wanted);
-  f->asked = NULL;
-  if (f->asked_room != s->room_bytes) { /* for another room: once more */
-    f->look = true;
-    step_free (p);
-    return;
-  }
-  if (!s->block->plan_good || !step_answer (p, path)) {
-    f->failures++;
-    int64_t next = record_beats (s)->n +
-                   ((int64_t)p->n_beats << (f->failures + 3 < 20 ? f->failures + 3 : 20));
-    f->next_ask = next > f->next_ask ? next : f->next_ask;
-    step_free (p);
-    return;
-  }
-  f->failures = 0;
-  if (!plans_add (s, &f->plans, p))
-    return;
-  s->block->seen.plans++;
-  if (f->effort > 0) {
-    s->block->seen.better_plans++;
-    s->block->seen.better_ns = s->block->step_plan_ns - p->predicted_ns;
-  }
-  s->block->seen.crossing_bytes = 0;
-  for (int32_t i = 0; i < p->n_pairs; i++)
-    s->block->seen.crossing_bytes += p->tensors[p->pairs[i].carried_in].bytes;
-  f->strict_left = s->block->config.strict_steps;
-}
 
 /* The program's parent may be a shell, and whoever adopts the program any process. */
 static bool launcher_lives (const shim *s) {
@@ -119,11 +86,26 @@ static void ask (shim *s, int64_t first, int64_t end) {
     wait_for_answer (s);
 }
 
+static bool is_of (const known_step *k, const step *p) {
+  bool same = k->n_beats == p->n_beats;
+  for (int32_t i = 0; same && i < p->n_beats; i++)
+    same = k->beats[i].token == p->beats[i].token && k->beats[i].bytes == p->beats[i].bytes;
+  return same;
+}
+
+/* That of the same step, if there is one, else the oldest. */
+static known_step *place_for (follow *f, const step *p) {
+  for (int i = 0; i < PLANS_KEPT; i++)
+    if (is_of (&f->known[i], p))
+      return &f->known[i];
+  return &f->known[f->n_known++ % PLANS_KEPT];
+}
+
 void asking_remember (shim *s, const step *p) {
-  known_step *k = &s->follow->known;
   size_t refs = 0;
   if (p->facts == NULL)
     return;
+  known_step *k = place_for (s->follow, p);
   for (int32_t i = 0; i < p->n_beats; i++)
     refs += (size_t)p->beats[i].n_refs;
   free (k->beats);
@@ -135,6 +117,58 @@ void asking_remember (shim *s, const step *p) {
     return;
   memcpy (k->beats, p->beats, (size_t)p->n_beats * sizeof *k->beats);
   memcpy (k->facts, p->facts, refs);
+}
+
+/* Only so many are kept. */
+static void make_way (shim *s, const step *p) {
+  follow *f = s->follow;
+  const step *goes = plans_crowded (&f->plans, p);
+  if (goes == NULL)
+    return;
+  if (!f->crowded)
+    shim_say (s,
+              "more than %d kinds of step repeat, and that many plans are kept: the one that was "
+              "followed longest ago goes, and its steps run on demand until they have one again",
+              PLANS_KEPT);
+  f->crowded = true;
+  asking_remember (s, goes);
+  plans_drop (s, &f->plans, goes);
+}
+
+void asking_take (shim *s) {
+  follow *f = s->follow;
+  char path[SHIM_PATH + 64];
+  step *p = f->asked;
+  snprintf (path, sizeof path, "%s/%s-%d", s->block->config.folder, SHIM_PLAN,
+            s->block->step_wanted);
+  f->asked = NULL;
+  if (f->asked_room != s->room_bytes) { /* for another room: once more */
+    f->look = true;
+    asking_remember (s, p); /* it may have been a long time ago that it was learned */
+    step_free (p);
+    return;
+  }
+  if (!s->block->plan_good || !step_answer (p, path)) {
+    f->failures++;
+    int64_t next = record_beats (s)->n +
+                   ((int64_t)p->n_beats << (f->failures + 3 < 20 ? f->failures + 3 : 20));
+    f->next_ask = next > f->next_ask ? next : f->next_ask;
+    step_free (p);
+    return;
+  }
+  f->failures = 0;
+  make_way (s, p);
+  if (!plans_add (s, &f->plans, p))
+    return;
+  s->block->seen.plans++;
+  if (f->effort > 0) {
+    s->block->seen.better_plans++;
+    s->block->seen.better_ns = s->block->step_plan_ns - p->predicted_ns;
+  }
+  s->block->seen.crossing_bytes = 0;
+  for (int32_t i = 0; i < p->n_pairs; i++)
+    s->block->seen.crossing_bytes += p->tensors[p->pairs[i].carried_in].bytes;
+  f->strict_left = s->block->config.strict_steps;
 }
 
 /* The same ops with as many tensors, from the same moment on. */
@@ -157,11 +191,12 @@ static void recall (shim *s, const known_step *k, int64_t first, int64_t end) {
       record_facts (s, first + i, k->facts + k->beats[i].first_ref);
 }
 
-/* Facts of the step that were learned before, by its plan for another room or by one that
+/* Facts of the step that were learned before, of its plan for another room or of one that
    is kept, and was not entered since another step begins alike. */
 static void recall_any (shim *s, int64_t first, int64_t end) {
   const follow *f = s->follow;
-  recall (s, &f->known, first, end);
+  for (int i = 0; i < PLANS_KEPT; i++)
+    recall (s, &f->known[i], first, end);
   for (int32_t i = 0; i < f->plans.n; i++) {
     const step *p = f->plans.kept[i];
     if (p->facts != NULL)
@@ -194,6 +229,38 @@ void asking_better (shim *s) {
   ask_again (s);
 }
 
+static bool is_all_known (const shim *s, int64_t first, int64_t end, int64_t *n_ops) {
+  uint8_t *facts = record_step_facts (s, first, end), *at = facts;
+  bool all = facts != NULL;
+  *n_ops = 0;
+  for (int64_t i = first; facts != NULL && i < end; i++) {
+    const beat *e = beats_at (record_beats (s), i);
+    bool any = e->op < 0 || e->n_refs == 0;
+    *n_ops += !any;
+    for (int32_t k = 0; k < e->n_refs; k++)
+      any = any || at[k] != FACT_NONE;
+    all = all && any;
+    at += e->n_refs;
+  }
+  free (facts);
+  return all;
+}
+
+/* A program that fitted at first, or has other steps by now, was not watched in time: its next
+   steps are, once.  The step that is told may begin amid one of those, so that it may take two. */
+static bool learns_first (shim *s, int64_t first, int64_t end) {
+  enum { STEPS_LEARNED = 2 };
+  follow *f = s->follow;
+  int64_t ops;
+  if (is_all_known (s, first, end, &ops))
+    return false;
+  if (f->learned_beats != end - first) {
+    f->learned_beats = end - first;
+    f->to_learn = learn_again (s, STEPS_LEARNED * ops) ? STEPS_LEARNED : 0;
+  }
+  return f->to_learn-- > 0;
+}
+
 void asking_look (shim *s) {
   follow *f = s->follow;
   const beats *b = record_beats (s);
@@ -218,6 +285,7 @@ void asking_look (shim *s) {
   f->effort = cut ? 0 : f->effort;
   if (cut) {
     recall_any (s, first, end);
-    ask (s, first, end);
+    if (!learns_first (s, first, end))
+      ask (s, first, end);
   }
 }

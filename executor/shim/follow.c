@@ -90,11 +90,9 @@ void follow_resized (shim *s) {
   follow *f = s->follow;
   if (f->on)
     leave (s, "there is another room", NULL);
-  for (int32_t i = 0; i < f->plans.n; i++)
-    if (i == 0 || f->plans.kept[i] == f->plan)
-      asking_remember (s, f->plans.kept[i]);
-  while (f->plans.n > 0)
-    plans_drop (s, &f->plans, f->plans.kept[0]);
+  for (; f->plans.n > 0; plans_drop (s, &f->plans, f->plans.kept[0]))
+    asking_remember (s, f->plans.kept[0]);
+  f->learned_beats = 0;
   f->told = f->failures = 0;
   f->next_ask = 0;
   f->look = true;

@@ -46,7 +46,11 @@ struct follow {
   bool named;          /* that was tried once */
   int64_t effort;      /* of the plan that was asked for last */
   bool asks_again;     /* ops of the plan are unfit to run again */
-  known_step known;    /* of the last plan that was made for another room */
+  bool crowded;        /* a plan had to go for another */
+  known_step known[PLANS_KEPT]; /* of plans that went, or were made for another room */
+  int64_t n_known;
+  int64_t learned_beats; /* the length of the step that was to be learned last */
+  int64_t to_learn;      /* so often a step is not told yet, because it is being learned */
 };
 
 #endif

@@ -6,17 +6,18 @@
 
 #include "executor/shim/record.h"
 
-enum { COPIES = 4096, SHOWN = 1024 };
+enum { OWN = 4096, SHOWN = 1024 };
 
-typedef struct shown_copy {
+typedef struct shown {
   CUevent start, end; /* made when they are first needed */
-  bool in;
-  int64_t bytes, tensor, beat;
-} shown_copy;
+  CUstream stream;
+  last_work what;
+  int64_t beat;
+} shown;
 
 struct last {
-  shown_copy copies[COPIES]; /* the newest */
-  int64_t n_copies;
+  shown own[OWN]; /* the newest */
+  int64_t n_own;
   int64_t first, end; /* the beats of the step */
 };
 
@@ -27,28 +28,27 @@ static last *last_of (shim *s) {
   return s->last;
 }
 
-void last_copy_begins (shim *s, bool in, int64_t bytes, int64_t tensor) {
+void last_begins (shim *s, const last_work *what, CUstream stream) {
   last *l = last_of (s);
   if (l == NULL)
     return;
-  shown_copy *c = &l->copies[l->n_copies % COPIES];
-  if (c->start == NULL && (s->real.event_create (&c->start, 0) != CUDA_SUCCESS ||
-                           s->real.event_create (&c->end, 0) != CUDA_SUCCESS))
+  shown *w = &l->own[l->n_own % OWN];
+  if (w->start == NULL && (s->real.event_create (&w->start, 0) != CUDA_SUCCESS ||
+                           s->real.event_create (&w->end, 0) != CUDA_SUCCESS))
     return;
-  c->in = in;
-  c->bytes = bytes;
-  c->tensor = tensor;
-  c->beat = record_beats (s)->n;
-  s->real.event_record (c->start, in ? s->in : s->out);
+  w->what = *what;
+  w->stream = stream;
+  w->beat = record_beats (s)->n;
+  s->real.event_record (w->start, stream);
 }
 
-void last_copy_ends (shim *s) {
+void last_ends (shim *s) {
   last *l = s->last;
   if (l == NULL)
     return;
-  const shown_copy *c = &l->copies[l->n_copies++ % COPIES];
-  if (c->end != NULL)
-    s->real.event_record (c->end, c->in ? s->in : s->out);
+  const shown *w = &l->own[l->n_own++ % OWN];
+  if (w->end != NULL)
+    s->real.event_record (w->end, w->stream);
 }
 
 void last_step_ended (shim *s, int32_t n_beats) {
@@ -66,14 +66,18 @@ static int64_t between (const shim *s, CUevent from, CUevent to) {
   return (int64_t)((double)ms * 1e6 + (ms < 0 ? -0.5 : 0.5));
 }
 
-static void put_copies (const shim *s, FILE *to, CUevent base) {
+static void put_own (const shim *s, FILE *to, CUevent base) {
   const last *l = s->last;
-  int64_t from = l->n_copies > COPIES ? l->n_copies - COPIES : 0;
-  for (int64_t i = from; i < l->n_copies; i++) {
-    const shown_copy *c = &l->copies[i % COPIES];
-    if (c->start != NULL && c->beat >= l->first && c->beat <= l->end)
-      fprintf (to, "%d %lld %lld %lld tensor %lld\n", c->in, (long long)between (s, base, c->start),
-               (long long)between (s, c->start, c->end), (long long)c->bytes, (long long)c->tensor);
+  for (int64_t i = l->n_own > OWN ? l->n_own - OWN : 0; i < l->n_own; i++) {
+    const shown *w = &l->own[i % OWN];
+    if (w->start == NULL || w->beat < l->first || w->beat > l->end)
+      continue;
+    fprintf (to, "%d %lld %lld %lld ", w->what.lane, (long long)between (s, base, w->start),
+             (long long)between (s, w->start, w->end), (long long)w->what.bytes);
+    if (w->what.again != NULL)
+      fprintf (to, "%s, again\n", w->what.again);
+    else
+      fprintf (to, "tensor %lld\n", (long long)w->what.tensor);
   }
 }
 
@@ -93,7 +97,7 @@ static void put_all (shim *s, FILE *to) {
              (long long)between (s, start, end), s->names[e->name]);
   }
   if (base != NULL)
-    put_copies (s, to, base);
+    put_own (s, to, base);
 }
 
 void last_write (shim *s) {

@@ -121,7 +121,7 @@ static bool is_time (const shim *s) {
 }
 
 bool learn_again (shim *s, int64_t ops) {
-  learn *l = learn_of (s);
+  learn *l = s->block->config.learns ? learn_of (s) : NULL;
   if (l == NULL || l->failed)
     return false;
   l->again = ops;
@@ -217,5 +217,5 @@ void learn_end (shim *s) {
     (void)small_free (s, l->at, 0);
   }
   if (l != NULL)
-    l->at = 0;
+    l->at = l->again = 0;
 }

@@ -114,16 +114,20 @@ static bool is_same_step (const step *p, const step *q) {
   return true;
 }
 
+const step *plans_crowded (const plans *all, const step *p) {
+  const step *oldest = all->kept[0];
+  for (int32_t i = 0; i < all->n; i++) {
+    if (is_same_step (all->kept[i], p))
+      return NULL;
+    oldest = all->kept[i]->good_beat < oldest->good_beat ? all->kept[i] : oldest;
+  }
+  return all->n < PLANS_KEPT ? NULL : oldest;
+}
+
 bool plans_add (shim *s, plans *all, step *p) {
   for (int32_t i = all->n - 1; i >= 0; i--)
     if (is_same_step (all->kept[i], p))
       plans_drop (s, all, all->kept[i]);
-  if (all->n == PLANS_KEPT) {
-    const step *oldest = all->kept[0];
-    for (int32_t i = 1; i < all->n; i++)
-      oldest = all->kept[i]->good_beat < oldest->good_beat ? all->kept[i] : oldest;
-    plans_drop (s, all, oldest);
-  }
   if (!bind_lasting (s, p) || !give_chunks (s, p)) {
     step_free (p);
     return false;

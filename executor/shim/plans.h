@@ -15,8 +15,9 @@ typedef struct plans {
   step *ended; /* whose step was followed to its end last; NULL: none's */
 } plans;
 
-/* Takes the step over. The one that was followed least recently goes where there are too many; so
-   do those of the same step. false: it fits no more. */
+/* The one that was followed least recently, if there is no room beside it; NULL: there is. */
+const step *plans_crowded (const plans *all, const step *p);
+/* Takes the step over; those of the same step go. false: it fits no more. */
 bool plans_add (shim *s, plans *all, step *p);
 void plans_drop (shim *s, plans *all, const step *p);
 /* One whose step may begin with such a beat: bytes of an allocation, or -1 and the op's token. Of

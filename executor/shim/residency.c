@@ -29,11 +29,11 @@ static bool copy_out (shim *s, tensor *t, int32_t first, int32_t end) {
   wait_for (s, s->out, STREAM_OUT, t->users);
   wait_for_copy (s, s->out, STREAM_OUT, STREAM_IN, t->in_copy);
   wait_for_copy (s, s->out, STREAM_OUT, STREAM_CHECK, t->check);
-  last_copy_begins (s, false, bytes, t->number);
+  last_begins (s, &(last_work){ STREAM_OUT, bytes, t->number, NULL }, s->out);
   if (s->real.copy_out_async (t->host + offset, page_at (s, first), (size_t)bytes, s->out) !=
       CUDA_SUCCESS)
     return false;
-  last_copy_ends (s);
+  last_ends (s);
   t->out_copy = copy_issued (s, STREAM_OUT);
   s->block->seen.out_bytes += bytes;
   return true;
@@ -174,11 +174,11 @@ static bool run_in (shim *s, tensor *t, int32_t first, int32_t end) {
   wait_for_copy (s, s->in, STREAM_IN, STREAM_CHECK, checked_by);
   int64_t bytes = span_bytes (s, t, first, end);
   int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
-  last_copy_begins (s, true, bytes, t->number);
+  last_begins (s, &(last_work){ STREAM_IN, bytes, t->number, NULL }, s->in);
   if (s->real.copy_in_async (page_at (s, first), t->host + offset, (size_t)bytes, s->in) !=
       CUDA_SUCCESS)
     return false;
-  last_copy_ends (s);
+  last_ends (s);
   t->in_copy = copy_issued (s, STREAM_IN);
   s->block->seen.in_bytes += bytes;
   return true;

@@ -14,7 +14,7 @@
 #include "tests/programs/gpu.h"
 #include "trace/trace.h"
 
-enum { STREAMS_AT_MOST = 8, MOST_NAME = 400, TURN = 10 };
+enum { STREAMS_AT_MOST = 8, MOST_NAME = 400, TURN = 10, PARTS = 8 };
 
 typedef struct held { /* a tensor */
   CUdeviceptr at;
@@ -38,6 +38,7 @@ typedef struct playing {
   int64_t stray; /* from that step on it does something else before an op, in every second one */
   int64_t resets; /* behind that step another thread sets the counter, while the next one runs */
   int64_t turns; /* the kinds of step that take turns, TURN steps each: a later one ends earlier */
+  int64_t halts; /* behind that many steps, and as many more, it waits for a line to read */
 } playing;
 
 player_table player = { .stride = 1, .habit_step = 8 };
@@ -60,7 +61,7 @@ static void wrong (const char *what) {
   fprintf (stderr,
            "player: `%s`: usage: player MODULE STEPS TRACE [scale=N] [stride=WORDS] [streams=N] "
            "[KIND=OP]... [habit_step=N] [random=SEED] [impure=N] "
-           "[stray=STEP] [turns=N] [attribute=N] [resets=STEP] [behind=N]\n",
+           "[stray=STEP] [turns=N] [attribute=N] [resets=STEP] [behind=N] [halts=N]\n",
            what);
   exit (2);
 }
@@ -198,6 +199,7 @@ static void read_arguments (playing *p, int argc, char **argv) {
         !number (argv[i], "impure", &p->n_random) && !number (argv[i], "stray", &p->stray) &&
         !number (argv[i], "attribute", &p->attribute) && !number (argv[i], "turns", &p->turns) &&
         !number (argv[i], "resets", &p->resets) && !number (argv[i], "behind", &player.behind) &&
+        !number (argv[i], "halts", &p->halts) &&
         !number (argv[i], "habit_step", &habit_step) && !read_impurity (p, argv[i]))
       wrong (argv[i]);
   if (p->scale < 1 || player.stride < 1 || p->n_streams < 1 || p->n_streams > STREAMS_AT_MOST)
@@ -341,7 +343,8 @@ static bool strays (const playing *p, int32_t step, int32_t k) {
 /* Behind the last op of a step. */
 static int32_t end_of (const playing *p, int32_t step) {
   int64_t kind = p->turns > 1 ? step / TURN % p->turns : 0;
-  return (int32_t)(p->trace->n_ops - kind * p->trace->n_ops / 8);
+  int64_t parts = p->turns > PARTS ? p->turns : PARTS;
+  return (int32_t)(p->trace->n_ops - kind * p->trace->n_ops / parts);
 }
 
 static void play_step (playing *p, int32_t step) {
@@ -386,6 +389,12 @@ static pthread_t begin_reset (playing *p) {
   while (!__atomic_load_n (&player.entered, __ATOMIC_ACQUIRE))
     sched_yield ();
   return other;
+}
+
+static void halt (void) {
+  fflush (stdout); /* whoever writes the line has seen what it did */
+  for (int c = 0; c != '\n' && c != EOF;)
+    c = getchar ();
 }
 
 /* ---- what it says ---- */
@@ -452,6 +461,8 @@ int main (int argc, char **argv) {
     else if (p.resets > 0 && i == p.resets + 1)
       pthread_join (other, NULL);
     say_step (i);
+    if (p.halts > 0 && (i + 1) % p.halts == 0)
+      halt ();
   }
   say_tensors (&p);
   say_time (&p, begin, end, player.n_steps - player.n_steps / 2);
