@@ -121,10 +121,17 @@ turns() { # steps of three kinds take turns: each has a plan of its own, and non
   moves=1 remade turns 4 70 -- turns=3 && right turns && [ "$status" = 0 ] && [ "$(figure planned_steps turns)" -ge 45 ] && [ "$(figure plans turns)" -le 6 ] && [ "$(figure remakes turns)" -gt 150 ] ||
     { grep 'plan\|remake\|entries' turns.json; return 1; }
 }
-eight() { # as many kinds as plans are kept: each gets one, which is found again when its turn comes
-  local steps=180
-  moves=1 remade eight 4 80 --remake off -- turns=8 && right eight && [ "$status" = 0 ] && [ "$(figure plans eight)" -ge 8 ] && [ "$(figure plans eight)" -le 16 ] &&
-    [ "$(figure planned_steps eight)" -ge 115 ] && [ "$(figure leaves eight)" -le 40 ] && ! grep -q 'no plan' eight.err || { grep '"plans\|leaves\|planned_steps' eight.json; cat eight.err; return 1; }
+# kinds N PLANNED: so many kinds of step take turns, twice and a half; so many steps are planned, and tensors made again in them
+kinds() {
+  local steps=$(($1 * 27))
+  moves=1 remade kinds 4 80 --limit 40000 -- turns="$1" && right kinds && [ "$status" = 0 ] && foreseen kinds && [ "$(figure planned_map_calls kinds)" = 0 ] && [ "$(figure planned_steps kinds)" -ge "$2" ] &&
+    [ "$(figure remakes kinds)" -ge 150 ] && [ "$(figure leaves kinds)" -le $(($1 * 8)) ] && ! grep -q 'no plan' kinds.err || { grep '"plans\|leaves\|planned_\|remakes' kinds.json; cat kinds.err; return 1; }
+}
+eight() { # each gets one, which is found again when its turn comes
+  kinds 8 125 && [ "$(figure plans kinds)" -ge 8 ] && [ "$(figure plans kinds)" -le 16 ] && ! grep -q 'kinds of step' kinds.err || { cat kinds.err; return 1; }
+}
+nine() { # which is one too many, and is said
+  kinds 9 125 && [ "$(grep -c 'more than 8 kinds of step repeat' kinds.err)" = 1 ]
 }
 served() { # a server is told which ops can be made again: its plans are those that are made here
   "$ferry" serve --help >/dev/null 2>&1 || return 77
@@ -188,6 +195,7 @@ done
 claim "fills and copies within the device are made again too" moved
 claim "steps of several kinds that take turns have tensors made again" turns
 claim "eight kinds of step have eight plans" eight
+claim "of nine the one that was followed longest ago goes" nine
 claim "plans of a server make tensors again too" served
 claim "digests find what nobody else would" trusting
 claim "$count random steps with random impurities, every other with fills and copies, under random budgets say what they say alone, and take what was predicted" random

@@ -37,7 +37,7 @@ rests() {
 }
 # beside NAME: another program of the group has half of its room until `leaves`
 beside() {
-  "$ferry" run -q --driver emulated --share r --least 64KiB --host 1GiB --budget $budget --emulated $device -- bash -c "echo \$\$ >pid; exec '$programs/habits' '$kernels' 10000000 accumulate" >/dev/null 2>second.err &
+  "$ferry" run -q --driver emulated --share r --least 64KiB --host 1GiB --budget $budget --emulated $device -- bash -c "echo \$\$ >pid; exec '$programs/habits' '$kernels' 10000000 accumulate" >/dev/null 2>second.err 9>&- &
   second=$!
   until_asked "$1" 2
 }
@@ -73,7 +73,7 @@ halted() {
 onward() { echo >&9; }
 gone() { # where something went wrong
   kill $first ${second:-} 2>/dev/null
-  wait
+  wait $first ${second:-}
 }
 # planned NAME: how often an op is launched again by its newest plan
 planned() {
@@ -82,7 +82,7 @@ planned() {
 # over NAME RESIZES: it ends well, has said what it says alone, and its steps took what was predicted
 over() {
   local status=0 took predicted
-  exec 9>&-
+  exec 9>&- # the end of what it reads: it does not wait any more
   wait $first || status=$?
   took=$(figure planned_step_ns "$1") predicted=$(figure predicted_step_ns "$1")
   [ $status = 0 ] && cmp made.plain "$1.out" && [ "$(figure resizes "$1")" = "$2" ] && [ "$(figure planned_map_calls "$1")" = 0 ] && [ "$(figure driver_high_bytes "$1")" -le "$(figure budget_bytes "$1")" ] &&
@@ -103,6 +103,27 @@ fitted() { # a program that fits until another comes is watched then, and its pl
     { echo "$(planned first) again, $(figure remakes first) remakes, $(figure learned_ops first) ops learned"; return 1; }
 }
 
+kinds() { # each of three kinds of step has one before, and one behind it
+  local alone more
+  rests alone 100 4 60 60 -- turns=3 && halted alone 60 && onward && over alone 0 && alone=$(figure remakes alone) &&
+    rests first 100 4 120 60 -- turns=3 && halted first 60 && beside first && onward && halted first 120 && onward && over first 1 && leaves || { gone; return 1; }
+  more=$(($(figure remakes first) - alone))
+  [ "$(figure plans alone)" -ge 3 ] && [ "$(figure plans first)" -ge $(($(figure plans alone) + 3)) ] && [ "$(planned first)" -gt 0 ] && [ $more -gt $((20 * $(planned first))) ] ||
+    { cat first.err; echo "$(planned first) again, $more behind it, plans $(figure plans alone) and $(figure plans first)"; return 1; }
+}
+served() { # a server is asked for those of each room
+  "$ferry" serve --help >/dev/null 2>&1 || return 77
+  "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err &
+  local server=$! i good=0
+  for ((i = 0; i < 600; i++)); do [ -S served ] && break; kill -0 "$server" 2>/dev/null || return 77; sleep 0.05; done
+  rests first 82 3 60 30 --server unix:served -- && halted first 30 && beside first && onward && halted first 60 && onward && over first 1 && leaves || { gone; good=1; }
+  [ $good = 0 ] && [ "$(figure served_plans first)" = "$(figure plans first)" ] && [ "$(figure plans first)" -ge 2 ] && [ "$(planned first)" -gt 0 ] && [ "$(figure remakes first)" -ge $((20 * $(planned first))) ] ||
+    { good=1; cat first.err; echo "$(figure remakes first) remakes, $(figure plans first) plans, $(figure served_plans first) served, $(planned first) again"; }
+  kill $server
+  wait $server
+  return $good
+}
+
 attributed() { # in clusters, and beside the launch before; one that records an event is not launched again
   local it
   made 3 16
@@ -116,4 +137,6 @@ claim "kernels with attributes are launched again, but for those that do somethi
 claim "a plan in a group's room makes tensors again" shared
 claim "so do plans that are made for less and more room" resized
 claim "so does the plan of a program that fitted at first" fitted
+claim "so do those of each of several kinds of step" kinds
+claim "so do those of a server" served
 finish

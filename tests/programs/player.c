@@ -35,10 +35,10 @@ typedef struct playing {
   CUevent event;
   int64_t n_streams, scale, random, n_random;
   int64_t attribute; /* launches have one of that number */
-  int64_t stray; /* from that step on it does something else before an op, in every second one */
+  int64_t stray;  /* from that step on it does something else before an op, in every second one */
   int64_t resets; /* behind that step another thread sets the counter, while the next one runs */
-  int64_t turns; /* the kinds of step that take turns, TURN steps each: a later one ends earlier */
-  int64_t halts; /* behind that many steps, and as many more, it waits for a line to read */
+  int64_t turns;  /* the kinds of step that take turns, TURN steps each: a later one ends earlier */
+  int64_t halts;  /* behind that many steps, and as many more, it waits for a line to read */
 } playing;
 
 player_table player = { .stride = 1, .habit_step = 8 };
@@ -199,8 +199,8 @@ static void read_arguments (playing *p, int argc, char **argv) {
         !number (argv[i], "impure", &p->n_random) && !number (argv[i], "stray", &p->stray) &&
         !number (argv[i], "attribute", &p->attribute) && !number (argv[i], "turns", &p->turns) &&
         !number (argv[i], "resets", &p->resets) && !number (argv[i], "behind", &player.behind) &&
-        !number (argv[i], "halts", &p->halts) &&
-        !number (argv[i], "habit_step", &habit_step) && !read_impurity (p, argv[i]))
+        !number (argv[i], "halts", &p->halts) && !number (argv[i], "habit_step", &habit_step) &&
+        !read_impurity (p, argv[i]))
       wrong (argv[i]);
   if (p->scale < 1 || player.stride < 1 || p->n_streams < 1 || p->n_streams > STREAMS_AT_MOST)
     wrong ("scale, stride, streams");
