@@ -63,6 +63,11 @@ refused() { # a plan without a refused kernel knows the times of the program's l
   remade refused 14 68 -- random=14 impure=4 habit_step=5 streams=3 && right refused && [ "$status" = 0 ] && foreseen refused &&
     [ "$(figure unfit_ops refused)" = 1 ] && [ "$(figure plans refused)" = 2 ]
 }
+many() { # so are those of which there is no room for a digest, which are copied
+  local steps=14 deep=110
+  remade many 5 30 --limit 60000 --emulated granule=8192,link=100MB/s --keep-plan many.plan --keep-trace many.trace -- && right many && [ "$status" = 0 ] && foreseen many && [ "$(figure planned_map_calls many)" = 0 ] &&
+    ops_again many >names && [ "$(wc -l <names)" -gt 128 ] && [ "$(figure unfit_ops many)" = 0 ] || { wc -l names; return 1; }
+}
 better() { # a longer search finds a faster plan, which is told with what it saves, and saves it
   local steps=40 deep=20 first last saves
   remade first 5 40 -- && right first && first=$(figure predicted_step_ns first) &&
@@ -186,6 +191,7 @@ odd() { # SEED: with a plan that no search finds today
 claim "a step with tensors made again takes less, and what was predicted" faster
 claim "a step takes what was predicted, within one in a hundred" predicted
 claim "so it does where a kernel was refused" refused
+claim "and where more is made again than there is room for digests" many
 claim "a better plan is taken, and saves what is told" better
 claim "it says the same in every mode and order" modes
 claim "a plan is left before any op, and what was dropped is made again first" left

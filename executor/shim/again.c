@@ -118,7 +118,16 @@ static void leave_out (const shim *s, step *p) {
   }
 }
 
-/* A pair each op has for what it reads, and each tensor that is dropped; of one plan at a time. */
+/* That of another op on its stream, where they come one behind the other. */
+static int32_t pair_of_inputs (const shim *s, const step *p, int32_t i, int32_t *n) {
+  for (int32_t k = 0; k < i; k++)
+    if (p->beats[p->again[k].beat].stream == p->beats[p->again[i].beat].stream)
+      return p->again[k].pair;
+  return pairs_take (s, n);
+}
+
+/* A stream has a pair for what its ops read, and each tensor that is dropped one; of one plan at a
+   time. */
 static void give_pairs (shim *s, step *p) {
   again *g = s->again;
   int32_t n = 1;
@@ -126,7 +135,7 @@ static void give_pairs (shim *s, step *p) {
   g->paired = p;
   p->paired = true;
   for (int32_t i = 0; i < p->n_again; i++)
-    p->again[i].pair = pairs_take (s, &n);
+    p->again[i].pair = i < PAIRS_LAUNCHES ? pair_of_inputs (s, p, i, &n) : 0;
   for (int32_t i = 0; i < p->n_actions; i++) {
     step_tensor *x = p->actions[i].remade ? &p->tensors[p->actions[i].tensor] : NULL;
     if (x != NULL && x->pair == 0)
@@ -276,10 +285,10 @@ static void forget (shim *s, tensor *t) {
 
 /* ---- made again ---- */
 
-static bool compare (shim *s, int32_t pair, const repeat *r, CUdeviceptr at) {
-  CUstream stream;
-  int32_t bit = repeat_stream (r, &stream);
-  return pair_compare (s, pair, repeat_name (r), at, stream, bit);
+static bool compare (shim *s, const step *p, const step_again *a, int32_t pair, CUdeviceptr at) {
+  pairs_launch l = { .number = (int32_t)(a - p->again), .name = repeat_name (a->launch) };
+  l.bit = repeat_stream (a->launch, &l.stream);
+  return pair_compare (s, pair, &l, at);
 }
 
 /* The op's inputs, before it and behind it: a sum for all of them. */
@@ -333,9 +342,9 @@ static bool finish_results (shim *s, const step *p, int32_t action) {
     t->last_write = s->ops;
     if (!verifies (s))
       continue;
-    good = pair_digest (s, t, t->pair, 1, stream) &&
-           (s->again->net ? mend (s, p, a, t)
-                          : !GUARD (results) || compare (s, t->pair, a->launch, t->at));
+    good =
+        pair_digest (s, t, t->pair, 1, stream) &&
+        (s->again->net ? mend (s, p, a, t) : !GUARD (results) || compare (s, p, a, t->pair, t->at));
   }
   return good;
 }
@@ -355,9 +364,9 @@ static void count_again (shim *s, int32_t name) {
   b->again_op[i].launches++;
 }
 
-static bool launch_shown (shim *s, const repeat *r, int32_t name) {
+static bool launch_shown (shim *s, const repeat *r) {
   CUstream stream;
-  last_work what = { .lane = repeat_stream (r, &stream), .again = s->names[name] };
+  last_work what = { .lane = repeat_stream (r, &stream), .again = s->names[repeat_name (r)] };
   last_begins (s, &what, stream);
   bool good = repeat_launch (s, r);
   last_ends (s);
@@ -367,22 +376,20 @@ static bool launch_shown (shim *s, const repeat *r, int32_t name) {
 static bool run_op (shim *s, const step *p, int32_t action) {
   const step_again *a = &p->again[p->actions[action].again];
   const int32_t *refs;
-  int32_t pair = 0, n, name;
+  int32_t pair = 0, n;
   if (!repeat_is_kept (a->launch) || !repeat_make_room (s, a->launch))
     return false;
   n = repeat_refs (a->launch, &refs);
-  name = repeat_name (a->launch);
   bool good = true;
   if (verifies (s)) {
     pair = a->pair;
     good = digest_inputs (s, a, pair, 0);
   }
-  good = good && launch_shown (s, a->launch, name);
-  count_again (s, name);
+  good = good && launch_shown (s, a->launch);
+  count_again (s, repeat_name (a->launch));
   if (pair != 0)
-    good =
-        good && digest_inputs (s, a, pair, 1) &&
-        (!GUARD (inputs) || compare (s, pair, a->launch, n > 0 ? s->tensors[refs[0]].at : s->base));
+    good = good && digest_inputs (s, a, pair, 1) &&
+           (!GUARD (inputs) || compare (s, p, a, pair, n > 0 ? s->tensors[refs[0]].at : s->base));
   good = good && finish_results (s, p, action);
   repeat_done (s, a->launch);
   return good;

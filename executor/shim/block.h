@@ -20,6 +20,15 @@ typedef enum shim_strict { SHIM_STRICT_FIRST, SHIM_STRICT_ALWAYS, SHIM_STRICT_SY
  */
 typedef enum shim_remake { REMAKE_OFF, REMAKE_VERIFIED, REMAKE_TRUSTED } shim_remake;
 
+/* Room for pairs of digests, of tensors that are made again: in a part of one granule. */
+enum { PAIRS_BYTES = 1 << 15, PAIRS_PART = 4 };
+static inline int64_t pairs_bytes (int64_t granule_bytes) {
+  return granule_bytes / PAIRS_PART < PAIRS_BYTES ? granule_bytes / PAIRS_PART : PAIRS_BYTES;
+}
+static inline int32_t pairs_in (int64_t granule_bytes) {
+  return (int32_t)(pairs_bytes (granule_bytes) / (2 * (int64_t)sizeof (uint64_t)));
+}
+
 typedef struct shim_config {
   shim_mode mode;
   shim_strict strict;

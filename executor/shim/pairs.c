@@ -6,14 +6,12 @@
 
 #include "executor/shim/kernels.h"
 
-enum { MOST_BYTES = 1 << 15, PART = 4 };
-
 /* The first pair is everybody's. */
 struct pairs {
   CUdeviceptr at;
-  uint64_t *told; /* pinned: of each pair, 1 where a kernel has found them different */
-  int32_t *names; /* of each pair: the kernel that ran again */
-  int32_t n;
+  uint64_t *told; /* pinned: of each launch, 1 where a kernel has found a pair of it different */
+  int32_t names[PAIRS_LAUNCHES]; /* of each: the kernel that ran again */
+  int32_t n, n_told;
   uint64_t unseen; /* streams that have results whose pairs the host has not seen compared */
 };
 
@@ -26,18 +24,16 @@ bool pairs_ready (shim *s) {
   pairs *g = s->pairs;
   if (g != NULL || (g = s->pairs = calloc (1, sizeof *g)) == NULL)
     return g != NULL && g->told != NULL;
-  int64_t bytes = s->chunk_bytes / PART < MOST_BYTES ? s->chunk_bytes / PART : MOST_BYTES;
+  int64_t bytes = pairs_bytes (s->chunk_bytes);
   void *told = NULL;
-  g->n = (int32_t)(bytes / (2 * (int64_t)sizeof *g->told));
+  g->n = pairs_in (s->chunk_bytes);
   g->at =
       small_has_room (s, bytes) && kernels_ready (s) ? small_allocate (s, bytes, NULL, true) : 0;
-  g->names = calloc ((size_t)g->n, sizeof *g->names);
-  if (g->at == 0 || g->names == NULL ||
-      s->real.set_bytes (g->at, 0, (size_t)bytes) != CUDA_SUCCESS ||
-      s->real.mem_host_alloc (&told, (size_t)g->n * sizeof *g->told, CU_MEMHOSTALLOC_PORTABLE) !=
+  if (g->at == 0 || s->real.set_bytes (g->at, 0, (size_t)bytes) != CUDA_SUCCESS ||
+      s->real.mem_host_alloc (&told, PAIRS_LAUNCHES * sizeof *g->told, CU_MEMHOSTALLOC_PORTABLE) !=
           CUDA_SUCCESS)
     return false;
-  memset (told, 0, (size_t)g->n * sizeof *g->told);
+  memset (told, 0, PAIRS_LAUNCHES * sizeof *g->told);
   g->told = told;
   return true;
 }
@@ -63,17 +59,17 @@ bool pair_digest (shim *s, const tensor *t, int32_t pair, int32_t which, CUstrea
   return pair_clear (s, pair, which, stream) && pair_add (s, t, pair, which, stream);
 }
 
-bool pair_compare (shim *s, int32_t pair, int32_t name, CUdeviceptr at, CUstream stream,
-                   int32_t bit) {
+bool pair_compare (shim *s, int32_t pair, const pairs_launch *l, CUdeviceptr at) {
   pairs *g = s->pairs;
   const unless u = { .from = at,
-                     .to = &g->told[pair],
+                     .to = &g->told[l->number],
                      .a = word (s, pair, 0),
                      .b = word (s, pair, 1),
-                     .told = &g->told[pair] };
-  g->names[pair] = name;
-  g->unseen |= (uint64_t)1 << bit;
-  return copy_unless_queue (s, &u, stream);
+                     .told = &g->told[l->number] };
+  g->names[l->number] = l->name;
+  g->n_told = l->number < g->n_told ? g->n_told : l->number + 1;
+  g->unseen |= (uint64_t)1 << l->bit;
+  return copy_unless_queue (s, &u, l->stream);
 }
 
 bool pair_read (shim *s, int32_t pair, uint64_t *both) {
@@ -88,7 +84,7 @@ int32_t pairs_look (shim *s, bool wait) {
     host_wait_for (s, g->unseen);
     g->unseen = 0;
   }
-  for (int32_t i = 1; i < g->n; i++)
+  for (int32_t i = 0; i < g->n_told; i++)
     if (__atomic_load_n (&g->told[i], __ATOMIC_ACQUIRE) != 0)
       return g->names[i];
   return NONE;

@@ -6,6 +6,14 @@
 
 #include "executor/shim/shim.h"
 
+enum { PAIRS_LAUNCHES = 8192 };
+
+/* A kernel that ran again: its place among those of the plan. */
+typedef struct pairs_launch {
+  int32_t number, name, bit;
+  CUstream stream;
+} pairs_launch;
+
 bool pairs_ready (shim *s); /* false: there is no room for them */
 /* A pair that nobody has, of those behind *n, or 0. */
 int32_t pairs_take (const shim *s, int32_t *n);
@@ -13,13 +21,12 @@ int32_t pairs_take (const shim *s, int32_t *n);
 bool pair_digest (shim *s, const tensor *t, int32_t pair, int32_t which, CUstream stream);
 bool pair_clear (shim *s, int32_t pair, int32_t which, CUstream stream);
 bool pair_add (shim *s, const tensor *t, int32_t pair, int32_t which, CUstream stream);
-/* Two digests are compared where they are, on the stream of that bit; `name`: of the kernel that
-   ran again; `at`: any address of the program's. */
-bool pair_compare (shim *s, int32_t pair, int32_t name, CUdeviceptr at, CUstream stream,
-                   int32_t bit);
+/* Two digests are compared where they are, on the launch's stream; `at`: any address of the
+   program's. */
+bool pair_compare (shim *s, int32_t pair, const pairs_launch *l, CUdeviceptr at);
 /* The device is quiet. false: it does not answer. */
 bool pair_read (shim *s, int32_t pair, uint64_t *both);
-/* The kernel of a pair that was found different, or NONE. `wait`: for those that are queued. */
+/* The kernel of which a pair was found different, or NONE. `wait`: for those that are queued. */
 int32_t pairs_look (shim *s, bool wait);
 /* Eight bytes of the device, all zero. */
 CUdeviceptr pairs_word (const shim *s);

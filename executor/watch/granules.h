@@ -36,6 +36,7 @@ typedef struct thing {  /* a tensor */
   digest_run *digests; /* of each page */
   bool checks;         /* its digest decides whether it is copied, if it was only read */
   bool dropped;        /* an op that runs again makes it */
+  bool paired;         /* there is room for its digest meanwhile */
   bool freed;          /* by the program; ops that run again may use it still */
   int64_t give; /* until that action it is kept, though the program has freed it; -1: it is not */
   uint64_t users;

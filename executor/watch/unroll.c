@@ -22,6 +22,7 @@ typedef struct unroller {
   int32_t issued[SHIM_STREAMS]; /* the shim's newest copies right behind the last op; -1 */
   const life **freed;
   int64_t n_freed;
+  int64_t due; /* the entry that is being made, of whose tensors some were dropped; -1 */
   works q;
   error *err;
 } unroller;
@@ -81,12 +82,52 @@ static bool is_room_taken (const unroller *u, const beat *e) {
   return taken;
 }
 
+static const beat *again_beat (const unroller *u, int64_t action) {
+  const int64_t *w = u->actions + 5 * action;
+  return w[1] == ACTION_AGAIN ? beats_at (&u->steps->beats, u->map->first + w[2]) : NULL;
+}
+
+/* The result of an op that runs again; NULL: it only reads that tensor. */
+static thing *result_of (unroller *u, int64_t action, const beat *e, int32_t ref) {
+  int32_t x = thing_of (u, beats_ref (&u->steps->beats, e, ref));
+  bool writes = (u->actions[5 * action + 4] >> 2 * ref & 3) != USE_READS;
+  return x >= 0 && writes ? &u->things[x] : NULL;
+}
+
+/* Something is dropped that the action's entry makes, with it or later. */
+static bool is_due (unroller *u, int64_t action) {
+  for (int64_t i = action; i < u->n_actions; i++) {
+    const beat *e = again_beat (u, i);
+    for (int32_t k = 0;
+         e != NULL && u->actions[5 * i + 3] == u->actions[5 * action + 3] && k < e->n_refs; k++) {
+      const thing *x = result_of (u, i, e, k);
+      if (x != NULL && x->dropped)
+        return true;
+    }
+  }
+  return false;
+}
+
+/* Results of the entry that were copied instead. */
+static bool come_back (unroller *u, int64_t action, const beat *e) {
+  for (int32_t k = 0; k < e->n_refs; k++) {
+    thing *x = result_of (u, action, e, k);
+    if (x != NULL && !x->freed && x->homes != NULL && !thing_arrives (&u->room, x, 0, x->pages))
+      return false;
+  }
+  return true;
+}
+
 static bool run_again (unroller *u, int64_t action) {
   const steps *s = u->steps;
   const int64_t *w = u->actions + 5 * action;
   const beat *e = beats_at (&s->beats, u->map->first + w[2]);
   int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
   int64_t ns = s->times[e->op - s->first_op].ns;
+  if (u->due != w[3] && is_due (u, action))
+    u->due = w[3];
+  if (u->due != w[3])
+    return come_back (u, action, e);
   for (int32_t i = 0; i < e->n_refs; i++) {
     int32_t x = thing_of (u, beats_ref (&s->beats, e, i));
     if (x >= 0 && !thing_has_room (&u->room, &u->things[x]))
@@ -117,19 +158,20 @@ static const beat *maker_of (const unroller *u, int64_t action, int64_t number) 
   return NULL;
 }
 
-/* Its digest is taken on that op's stream. What the program has, and no op makes again, is copied
-   instead. */
+/* Its digest is taken on that op's stream. What the program has, and no op makes again, or has no
+   room for that digest, is copied instead. */
 static bool drop (unroller *u, thing *x, int64_t action) {
-  const beat *e = maker_of (u, action, u->actions[5 * action + 2]);
-  if (e == NULL && !x->freed && u->actions[5 * action + 1] == ACTION_DROP)
+  bool drops = u->actions[5 * action + 1] == ACTION_DROP && !x->freed;
+  const beat *e = drops && x->paired ? maker_of (u, action, u->actions[5 * action + 2]) : NULL;
+  if (drops && e == NULL)
     return thing_leaves (&u->room, x, 0, x->pages);
+  x->dropped = e != NULL;
   if (e != NULL && u->verifies) {
     int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
     if (!works_add (&u->q, stream, digest_ns (x), 0, u->err) ||
         !works_wait (&u->q, u->room.host, u->err) || !wait_for_streams (&u->room, x->users))
       return false;
     x->users |= (uint64_t)1 << stream;
-    x->dropped = true;
   }
   thing_released (&u->room, x);
   x->users = 0;
@@ -234,6 +276,7 @@ static void carry_in (unroller *u) {
 
 static bool run_step (unroller *u, int64_t step) {
   int64_t action = 0, freed = 0, order = 0;
+  u->due = -1;
   carry_in (u);
   for (int64_t b = 0; b < u->n_beats; b++) {
     const beat *e = beats_at (&u->steps->beats, u->map->first + b);
@@ -326,6 +369,26 @@ static void mark_checks (unroller *u) {
   }
 }
 
+/* The first pair is everybody's, and each stream on which ops run again has one for what they
+   read. */
+static void give_pairs (unroller *u, int64_t granule_bytes) {
+  uint64_t streams = 0;
+  int32_t left = pairs_in (granule_bytes) - 1;
+  for (int64_t i = 0; i < u->n_actions; i++) {
+    const beat *e = again_beat (u, i);
+    uint64_t bit = e == NULL ? 0 : (uint64_t)1 << (e->stream & 63);
+    left -= (streams | bit) != streams;
+    streams |= bit;
+  }
+  for (int64_t i = 0; i < u->n_actions && left > 0; i++) {
+    const int64_t *w = u->actions + 5 * i;
+    int32_t x = w[1] == ACTION_DROP && maker_of (u, i, w[2]) != NULL ? thing_of (u, w[2]) : -1;
+    left -= x >= 0 && !u->things[x].paired;
+    if (x >= 0)
+      u->things[x].paired = true;
+  }
+}
+
 static int by_end (const void *x, const void *y) {
   const life *a = *(const life *const *)x, *b = *(const life *const *)y;
   return a->freed != b->freed ? (a->freed > b->freed) - (a->freed < b->freed)
@@ -375,24 +438,25 @@ bool unroll_step_ns (const unroll_question *q, arena *a, int64_t *step_ns, error
   const steps *s = q->steps;
   const steps_map *map = q->map;
   const device *d = q->device;
-  unroller u = { .steps = s,
-                 .map = map,
-                 .verifies = q->verifies,
-                 .n_beats = map->end - map->first,
-                 .n_things = map->n_tensors,
-                 .room = { .bytes = d->granule_bytes,
-                           .host = -1,
-                           .checks = q->checks,
-                           .q = &u.q,
-                           .err = err },
-                 .issued = { -1, -1, -1 },
-                 .err = err };
+  unroller u = {
+    .steps = s,
+    .map = map,
+    .verifies = q->verifies,
+    .n_beats = map->end - map->first,
+    .n_things = map->n_tensors,
+    .room = { .bytes = d->granule_bytes, .host = -1, .checks = q->checks, .q = &u.q, .err = err },
+    .issued = { -1, -1, -1 },
+    .due = -1,
+    .err = err
+  };
   works_start (&u.q);
   read_answer (&u, q->words);
   bool good = place_things (&u, ((const int64_t *)(const void *)q->words->data)[2], a) &&
               find_tables (&u, a);
-  if (good)
+  if (good) {
     mark_checks (&u);
+    give_pairs (&u, d->granule_bytes);
+  }
   for (int64_t n = 0; good && n < STEPS; n++)
     good = run_step (&u, n);
   good = good && mean_ns (&u, d, a, step_ns);
