@@ -241,6 +241,8 @@ MODULES = libferry-emu.so
 SHIM_FILES = \
   executor/shim/again.c \
   executor/shim/again.h \
+  executor/shim/again_ops.c \
+  executor/shim/again_ops.h \
   executor/shim/area.c \
   executor/shim/asking.c \
   executor/shim/asking.h \

@@ -3,25 +3,21 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "executor/shim/again_ops.h"
 #include "executor/shim/guard.h"
 #include "executor/shim/last.h"
 #include "executor/shim/pairs.h"
 #include "executor/shim/record.h"
 #include "executor/shim/repeat.h"
 
-enum { MOST_UNFIT = 256, STATUS_WRONG = 70 };
+enum { STATUS_WRONG = 70 };
 
 struct again {
   int32_t n_dropped;
-  uint64_t unfit[MOST_UNFIT]; /* tokens of ops */
-  int32_t n_unfit;
-  const step *paired;              /* the plan that has the pairs of digests */
-  bool net;                        /* dropped tensors are copied as well */
-  bool more;                       /* ops are unfit that were not known to be */
-  int32_t name_of[SHIM_AGAIN_OPS]; /* of each row of the block's again_op */
+  const step *paired; /* the plan that has the pairs of digests */
+  bool net;           /* dropped tensors are copied as well */
 };
 
 static bool verifies (const shim *s) {
@@ -52,30 +48,6 @@ void again_end_program (shim *s, int32_t name, const char *why) {
   _exit (STATUS_WRONG);
 }
 
-/* ---- ops that are unfit ---- */
-
-bool again_is_unfit (const shim *s, uint64_t token) {
-  const again *g = s->again;
-  for (int32_t i = 0; g != NULL && i < g->n_unfit; i++)
-    if (g->unfit[i] == token)
-      return true;
-  return false;
-}
-
-static void add_unfit (shim *s, uint64_t token, int32_t name, shim_unfit why) {
-  again *g = s->again;
-  int64_t n = s->block->seen.unfit_ops;
-  if (again_is_unfit (s, token) || g->n_unfit == MOST_UNFIT)
-    return;
-  g->unfit[g->n_unfit++] = token;
-  g->more = true;
-  s->block->seen.unfit_ops++;
-  if (n >= SHIM_UNFIT_OPS)
-    return;
-  snprintf (s->block->unfit_op[n].name, sizeof s->block->unfit_op[n].name, "%s", s->names[name]);
-  s->block->unfit_op[n].why = (int32_t)why;
-}
-
 /* ---- an op's first launch in a step ---- */
 
 bool again_keep (shim *s, step *p, step_again *a, op *o, const CUlaunchConfig *l, CUfunction f,
@@ -93,7 +65,7 @@ bool again_keep (shim *s, step *p, step_again *a, op *o, const CUlaunchConfig *l
     return true;
   }
   if (g != NULL && !p->tried)
-    add_unfit (s, o->token, o->name, why);
+    again_add_unfit (s, o->token, o->name, why);
   return !p->tried || again_is_unfit (s, o->token);
 }
 
@@ -103,7 +75,7 @@ void again_kept (shim *s, const step_again *a, op *o) {
   shim_unfit why = trial_end (s, a, o->trial);
   o->trial = NULL;
   if (why != UNFIT_NOT && GUARD (trial))
-    add_unfit (s, o->token, o->name, why);
+    again_add_unfit (s, o->token, o->name, why);
 }
 
 /* ---- a step ---- */
@@ -192,8 +164,7 @@ bool again_end (shim *s, step *p) {
   p->tried = p->tried || !p->missed;
   p->missed = false;
   again_look (s, false);
-  bool more = g->more;
-  g->more = false;
+  bool more = again_more_unfit (s);
   if (more)
     leave_out (s, p);
   return more;
@@ -311,7 +282,7 @@ static bool mend (shim *s, const step *p, const step_again *a, tensor *t) {
     return false;
   if (both[0] == both[1] || !GUARD (net))
     return true;
-  add_unfit (s, p->beats[a->beat].token, repeat_name (a->launch), UNFIT_LATER);
+  again_add_unfit (s, p->beats[a->beat].token, repeat_name (a->launch), UNFIT_LATER);
   return s->real.copy_in (t->at, t->host, (size_t)t->bytes) == CUDA_SUCCESS;
 }
 
@@ -349,21 +320,6 @@ static bool finish_results (shim *s, const step *p, int32_t action) {
   return good;
 }
 
-static void count_again (shim *s, int32_t name) {
-  shim_block *b = s->block;
-  int32_t i = 0;
-  while (i < b->again_ops && s->again->name_of[i] != name)
-    i++;
-  if (i == SHIM_AGAIN_OPS)
-    return;
-  if (i == b->again_ops) {
-    s->again->name_of[i] = name;
-    snprintf (b->again_op[i].name, sizeof b->again_op[i].name, "%s", s->names[name]);
-    b->again_ops++;
-  }
-  b->again_op[i].launches++;
-}
-
 static bool launch_shown (shim *s, const repeat *r) {
   CUstream stream;
   last_work what = { .lane = repeat_stream (r, &stream), .again = s->names[repeat_name (r)] };
@@ -386,7 +342,7 @@ static bool run_op (shim *s, const step *p, int32_t action) {
     good = digest_inputs (s, a, pair, 0);
   }
   good = good && launch_shown (s, a->launch);
-  count_again (s, repeat_name (a->launch));
+  again_count (s, repeat_name (a->launch));
   if (pair != 0)
     good = good && digest_inputs (s, a, pair, 1) &&
            (!GUARD (inputs) || compare (s, p, a, pair, n > 0 ? s->tensors[refs[0]].at : s->base));

@@ -30,7 +30,6 @@ bool again_any_dropped (const shim *s);
 bool again_is_early (const shim *s, const step *p, const step_span *a);
 /* Ends the program where a result was another one. `wait`: for the results that are queued. */
 void again_look (shim *s, bool wait);
-bool again_is_unfit (const shim *s, uint64_t token);
 /* No way on: what the program would see is wrong. */
 void again_end_program (shim *s, int32_t name, const char *why) __attribute__ ((noreturn));
 

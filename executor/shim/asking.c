@@ -183,12 +183,25 @@ static bool is_known (const shim *s, const known_step *k, int64_t first, int64_t
   return good;
 }
 
+/* With what was watched since; the stronger one counts. */
+static void recall_op (shim *s, int64_t beat, const uint8_t *facts) {
+  int32_t n = beats_at (record_beats (s), beat)->n_refs;
+  uint8_t *both = malloc ((size_t)n + 1);
+  for (int32_t k = 0; both != NULL && k < n; k++) {
+    uint8_t own = (uint8_t)record_fact (s, beat, k);
+    both[k] = own > facts[k] ? own : facts[k];
+  }
+  if (both != NULL)
+    record_facts (s, beat, both);
+  free (both);
+}
+
 static void recall (shim *s, const known_step *k, int64_t first, int64_t end) {
   if (!is_known (s, k, first, end))
     return;
   for (int32_t i = 0; i < k->n_beats; i++)
     if (k->beats[i].bytes < 0)
-      record_facts (s, first + i, k->facts + k->beats[i].first_ref);
+      recall_op (s, first + i, k->facts + k->beats[i].first_ref);
 }
 
 /* Facts of the step that were learned before, of its plan for another room or of one that
@@ -284,6 +297,7 @@ void asking_look (shim *s) {
   f->wraps = f->wraps && !cut;
   f->effort = cut ? 0 : f->effort;
   if (cut) {
+    learn_settle (s); /* else what was watched last would seem not to be */
     recall_any (s, first, end);
     if (!learns_first (s, first, end))
       ask (s, first, end);

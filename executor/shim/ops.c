@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "executor/shim/again.h"
+#include "executor/shim/again_ops.h"
 #include "executor/shim/capture.h"
 #include "executor/shim/follow.h"
 #include "executor/shim/guard.h"

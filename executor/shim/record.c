@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "executor/shim/again.h"
+#include "executor/shim/again_ops.h"
 #include "executor/shim/audit.h"
 #include "executor/shim/follow.h"
 #include "executor/shim/learn.h"

@@ -130,6 +130,7 @@ typedef struct last last;
 typedef struct learn learn;
 typedef struct clean clean;
 typedef struct again again;
+typedef struct again_ops again_ops;
 typedef struct captures captures;
 typedef struct graphs graphs;
 typedef struct pairs pairs;
@@ -203,6 +204,7 @@ typedef struct shim {
   learn *learn;
   clean *clean;
   again *again;
+  again_ops *again_ops;
   pairs *pairs;
   follow *follow;
   int32_t captured; /* sequences of streams that are recorded for a graph */
