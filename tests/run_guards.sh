@@ -53,7 +53,8 @@ END
 ${CC:-cc} -I"$srcdir" -shared -fPIC -o slow.so slow.c -ldl -Wl,--no-as-needed "$FERRY_EMU" -Wl,-rpath,"$(dirname "$FERRY_EMU")" || exit 1
 
 # The guard; others that are left out; a step (by its seed, with tensors so many times as large; b: with ops beside) or a
-# budget for the program `habits`; the emulated device; steps; what the program is told.
+# budget for the program `habits`; the emulated device; steps; what the program is told. The other thread's copy falls
+# into the step behind `resets`: the plan's first, with its tests, for `still`, and a later one for `alone`.
 table="
 trial    $digests        4    $fine            13 order=5
 net      trial,results,inputs 4 $fine          13 order=5

@@ -83,10 +83,13 @@ found_out() { # one that writes all at once what it only read is copied, and nam
       [ "$(figure changed turns)" -gt 0 ] && grep -q '"changed_op": "turn"' turns.json || { echo "$it"; cat turns.err; grep 'check\|change' turns.json; return 1; }
   done
 }
-cheap() { # of three steps at most, and none where all fits
-  same leaving --wait --budget 1500KiB -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" -gt 0 ] &&
-    [ $(($(figure learned_ops leaving) * 24)) -le $(($(figure ops leaving) * 3)) ] &&
-    same leaving --wait --budget 64MiB -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" = 0 ] &&
+cheap() { # of three steps at most, behind which the plan begins, however few of their digests were judged by then; and none where all fits
+  for it in 8192 131072; do
+    same leaving --wait --emulated "granule=$it" --budget 1500KiB -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" -gt 0 ] &&
+      [ $(($(figure learned_ops leaving) * 24)) -le $(($(figure ops leaving) * 3)) ] && [ "$(figure planned_steps leaving)" = 21 ] ||
+      { echo "granules of $it bytes: learned $(figure learned_ops leaving) ops, $(figure planned_steps leaving) planned steps"; return 1; }
+  done
+  same leaving --wait --budget 64MiB -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" = 0 ] &&
     same leaving --wait --budget 1500KiB --learn no -- "$programs/habits" "$kernels" 24 leaving && [ "$(figure learned_ops leaving)" = 0 ]
 }
 impure() { # kernels that are impure at random: as many bytes as alone, and what changes its habit is named
