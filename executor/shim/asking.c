@@ -242,21 +242,22 @@ void asking_better (shim *s) {
   ask_again (s);
 }
 
-static bool is_all_known (const shim *s, int64_t first, int64_t end, int64_t *n_ops) {
+/* Something is known of most ops; the rest may have come before anything had to leave. */
+static bool is_watched (const shim *s, int64_t first, int64_t end, int64_t *n_ops) {
   uint8_t *facts = record_step_facts (s, first, end), *at = facts;
-  bool all = facts != NULL;
+  int64_t n_known = 0;
   *n_ops = 0;
   for (int64_t i = first; facts != NULL && i < end; i++) {
     const beat *e = beats_at (record_beats (s), i);
-    bool any = e->op < 0 || e->n_refs == 0;
-    *n_ops += !any;
+    bool any = false;
     for (int32_t k = 0; k < e->n_refs; k++)
       any = any || at[k] != FACT_NONE;
-    all = all && any;
+    *n_ops += e->op >= 0 && e->n_refs > 0;
+    n_known += e->op >= 0 && any;
     at += e->n_refs;
   }
   free (facts);
-  return all;
+  return 2 * n_known >= *n_ops;
 }
 
 /* A program that fitted at first, or has other steps by now, was not watched in time: its next
@@ -265,7 +266,7 @@ static bool learns_first (shim *s, int64_t first, int64_t end) {
   enum { STEPS_LEARNED = 2 };
   follow *f = s->follow;
   int64_t ops;
-  if (is_all_known (s, first, end, &ops))
+  if (is_watched (s, first, end, &ops))
     return false;
   if (f->learned_beats != end - first) {
     f->learned_beats = end - first;
