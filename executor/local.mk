@@ -166,6 +166,7 @@ EXTRA_DIST += \
   executor/torch/ferry_torch/updates.py \
   executor/torch/ferry_torch/valve.py \
   executor/torch/ferry_torch/watch.py \
+  executor/torch/ferry_torch/whole.py \
   executor/torch/ferry_torch/writer.py \
   executor/torch/pyproject.toml \
   executor/watch/README.md

@@ -7,6 +7,7 @@ import os
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.testing._internal.two_tensor import TwoTensor
 
 import ferry_torch
 from common import Job, same
@@ -113,6 +114,36 @@ def test_optimizers_of_2026(folder):
     for optimizer in (muon, torch.optim.Adafactor) if hasattr(torch.optim, "Muon") else (torch.optim.Adafactor,):
         run = followed_as_plain(folder, lambda: Job(Tower, optimizer, rows, F.mse_loss), 0.3)
         assert run.report.unmatched == 0 and run.follower.standing, "neither weights nor state leave"
+
+
+class Compiling(torch.optim.Optimizer):
+    """As 8-bit optimizers: its state consists of several tensors, and what it does with them is compiled."""
+
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    @torch.no_grad()
+    def step(self):
+        def update(p, grad, mean, count):
+            mean.mul_(0.9).add_(grad)
+            count.add_(1)
+            p.add_(mean / count, alpha=-1e-2)
+        for p in self.param_groups[0]["params"]:
+            if not self.state[p]:
+                self.state[p]["pair"] = TwoTensor(torch.zeros_like(p), torch.zeros_like(p))
+            pair = self.state[p]["pair"]
+            torch.compile(update, fullgraph=True, backend="eager")(p, p.grad, pair.a, pair.b)
+
+
+def test_an_optimizer_that_compiles_its_updates(folder):
+    run = followed_as_plain(folder, lambda: Job(Tower, Compiling, rows, F.mse_loss), 0.5)
+    assert run.report.unmatched == run.report.other == 0 and run.report.out_bytes, run.report.text()
+    with open(os.path.join(folder, "step.json")) as file:
+        trace = json.load(file)
+    state = {t["name"] for t in trace["tensors"] if t["kind"] == "optimizer"}
+    assert len(state) == 28 and "layers.0.weight.pair.a" in state, state
+    ops = [op for op in trace["ops"] if "compiling" in op["name"]]
+    assert len(ops) == 14 and all(len(op["writes"]) == 4 for op in ops), ops[:1]
 
 
 class Ragged(Job):

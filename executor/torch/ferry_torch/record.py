@@ -24,6 +24,7 @@ from .modules import Stack, Together, alone, device_of, inside_all, one_of, refu
 from .recorder import Recorder
 from .spill import Aboard, Ashore
 from .storages import Form, as_bytes, is_plain, storage_of, tensors_in
+from .whole import compiled_as_one
 
 
 class Kept:
@@ -269,7 +270,8 @@ class Recording:
                 for p in updates.parameters_of(optimizer):
                     p.grad = None
             elif not updates.each_alone(optimizer):
-                updates.plain_step(optimizer)
+                with compiled_as_one(r, f"update.{type(optimizer).__name__.lower()}"):
+                    updates.plain_step(optimizer)
             else:
                 self.step_each(optimizer)
         r.phase = before if before == "other" else "other"

@@ -5,12 +5,13 @@ import contextlib
 import torch
 from torch.nested._internal.nested_tensor import NestedTensor
 from torch.utils._mode_utils import no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from . import again
 from .calls import DETACH, FUNCTIONS, beside, detached, group_of
-from .storages import Form, Watched, overlap, storage_of, tensors_in
+from .storages import Form, Watched, inner_tensors, overlap, storage_of, tensors_in
 
+ANY = torch.ops.aten.add_.Tensor  # what is not seen is priced as elementwise
 NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
          "_batch_norm_with_update")
 
@@ -303,6 +304,28 @@ class Recorder(TorchDispatchMode):
         if not entry.name:
             entry.name = op.name
         self.use(op, entry, op.writes)
+
+    # ---- one op of what is not seen ----
+
+    def whole(self, name, function, *args, **kwargs):
+        """The call of a function that runs below no mode, as one that is compiled."""
+        given = inner_tensors([args, kwargs])
+        entries = {e.index: e for e in map(self.entry_of, given) if e is not None}.values()
+        self.look_for_dead()
+        taken, started = self.memory.before(), self.clock.start()
+        with _disable_current_modes():
+            out = function(*args, **kwargs)
+        span = self.clock.stop(started, (ANY, given, given[:1]))
+        op = self.open_op(name)
+        for entry in entries:
+            self.use(op, entry, op.reads)
+            self.change(entry, given)
+            self.use(op, entry, op.writes)
+        for entry in self.made_entries(out):
+            self.make(op, entry, name)
+        op.spans.append(span)
+        op.taken.append((self.memory.after(taken), 0, 0))
+        return out
 
     # ---- one update as one op ----
 

@@ -5,6 +5,7 @@ A storage is known by a weak reference of its own: as long as that is held its n
 another storage, though the bytes may be gone and their address in use again.
 """
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 def local_of(tensor):
@@ -139,6 +140,18 @@ def overlap(a, b, size):
     met = torch.zeros(size, dtype=torch.uint8)
     a.of(met).fill_(1)
     return bool((b.of(met) != 0).any())
+
+
+def parts_of(tensor):
+    """By name, the tensors that one of several consists of, as 8-bit state of codes and scales; else none. Of one that is
+    spread over processes this one's part stands for it."""
+    if hasattr(tensor, "_local_tensor") or not is_traceable_wrapper_subclass(tensor):
+        return {}
+    return {name: getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]}
+
+
+def inner_tensors(things):
+    return [inner for t in tensors_in(things, []) for inner in parts_of(t).values() or [t]]
 
 
 def tensors_in(things, found):

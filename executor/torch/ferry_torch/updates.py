@@ -13,6 +13,7 @@ import torch.optim.optimizer as optimizers
 
 from .errors import Refused
 from .modules import Replaced, this_thread
+from .storages import parts_of
 
 IS_CUDA = operator.attrgetter("is_cuda")
 ALONE = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adamax,
@@ -147,8 +148,9 @@ def positions_of(model, plan):
 
 def state_of(optimizer, parameter):
     """The tensors that the optimizer keeps for it, by name."""
-    found = [row for one in each(optimizer) for row in one.state.get(parameter, {}).items()]
-    return {name: value for name, value in sorted(found, key=lambda row: row[0]) if isinstance(value, torch.Tensor)}
+    found = [row for one in each(optimizer) for row in one.state.get(parameter, {}).items() if isinstance(row[1], torch.Tensor)]
+    parts = [(f"{name}.{part}", inner) for name, value in found for part, inner in parts_of(value).items()]
+    return dict(sorted([row for row in found if not parts_of(row[1])] + parts, key=lambda row: row[0]))
 
 
 class Round:
