@@ -70,7 +70,7 @@ still    none            4x4  $coarse          16 scratch=16 resets=2 behind=8
 others   trial,$digests  4    $fine            13 beyond=5
 slabs    trial,$digests  4x4  $coarse          13 beyond=16
 leaving  none            5    $fine            48 stray=8
-waits    trial,$digests  3    $fine,races=yes  13 streams=3
+waits    trial,$digests  4    $fine,races=yes  13 streams=3
 copies   none            3    $fine,races=yes  13 stride=1
 tables   none            1000KiB granule=65536 24 pointers
 clean    none            1500KiB granule=65536 24 turns

@@ -23,6 +23,8 @@ typedef struct scheduling {
   int32_t *wished; /* per move: the start that was asked for */
   int32_t n_moves;
   stays stays;
+  int32_t *usual_order; /* of the copies in, while others pass */
+  bool usual_by_need, passed;
   places places;
   int64_t ticks;    /* that places took, over all tries */
   host_span *spans; /* one per copy that the host holds */

@@ -3,6 +3,7 @@
    step, and granules on a circle may need a few more than their number at any moment: then it is
    run again with a little less memory, until what it decides has places. */
 #include <assert.h>
+#include <string.h>
 
 #include "base/order.h"
 #include "base/units.h"
@@ -87,12 +88,39 @@ static bool wait_longer (scheduling *s) {
   return any;
 }
 
-/* Copies in that wait for their places hold up no others. */
+/* Copies in that wait for their places hold up no others, for a while. */
 static bool let_others_pass (scheduling *s, int64_t granules) {
+  stays *l = &s->stays;
   error why = { 0 };
-  if (!s->places.waits || stays_order (&s->stays, granules, s->arena, &why))
+  if (!s->places.waits)
+    return true;
+  if (!s->passed) {
+    memcpy (s->usual_order, l->in_order, (size_t)s->n_moves * sizeof *l->in_order);
+    s->usual_by_need = l->by_need;
+  }
+  s->passed = true;
+  if (stays_order (l, granules, s->arena, &why))
     return true;
   return why.code == ERR_infeasible || error_set (s->err, why.code, "%s", why.text);
+}
+
+static void go_in_usual_order (scheduling *s) {
+  if (!s->passed)
+    return;
+  memcpy (s->stays.in_order, s->usual_order, (size_t)s->n_moves * sizeof *s->usual_order);
+  s->stays.by_need = s->usual_by_need;
+  s->passed = false;
+}
+
+/* Another order of the copies in may hang. */
+static bool run (scheduling *s, int64_t granules, moment *period, moment *start) {
+  error why = { 0 };
+  if (s->passed && stays_run (&s->stays, granules, s->arena, period, start, &why))
+    return true;
+  if (s->passed && why.code != ERR_infeasible)
+    return error_set (s->err, why.code, "%s", why.text);
+  go_in_usual_order (s);
+  return stays_run (&s->stays, granules, s->arena, period, start, s->err);
 }
 
 /* Runs with copies in as soon as possible, then just in time by the times that were seen. */
@@ -146,7 +174,8 @@ static bool prepare (scheduling *s, held *h) {
                       .device = s->device,
                       .granule_bytes = s->granule_bytes,
                       .n_moves = s->n_moves };
-  if (!stays_build (&s->stays, s->arena, s->err))
+  if (!stays_build (&s->stays, s->arena, s->err) ||
+      !(s->usual_order = NEW (s->arena, s->n_moves, int32_t, s->err)))
     return false;
   for (int32_t k = 0; k < s->trace->n_ops; k++)
     if (s->stays.level[k] > h->least) {
@@ -179,7 +208,7 @@ bool schedule_place (scheduling *s) {
   int64_t tries = number (s, TUNE_place_tries), few_over = number (s, TUNE_place_few_over);
   for (int64_t i = 0; i < tries; i++, arena_back (s->arena, mark)) {
     moment period, start;
-    if (!stays_run (&s->stays, granules, s->arena, &period, &start, s->err))
+    if (!run (s, granules, &period, &start))
       return false;
     if (s->options->most_ns && period.at_ns > s->options->most_ns)
       return error_set (s->err, ERR_infeasible, "the step takes longer than is of use");
@@ -206,6 +235,7 @@ bool schedule_place (scheduling *s) {
       continue;
     }
     over_before = INT64_MAX;
+    go_in_usual_order (s);
     if (granules == least)
       break;
     granules -= over <= 0 ? 1 + most / 64 : few ? over : 2 * over;
@@ -215,8 +245,7 @@ bool schedule_place (scheduling *s) {
   }
   go_slow (s);
   moment period, start;
-  if (!stays_run (&s->stays, least, s->arena, &period, &start, s->err) ||
-      !give_places (s, period, start, most, may_late))
+  if (!run (s, least, &period, &start) || !give_places (s, period, start, most, may_late))
     return false;
   wanted = s->places.granules < wanted || wanted <= most ? s->places.granules : wanted;
   if (s->places.granules <= most && !s->places.tangled)
