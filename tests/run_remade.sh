@@ -126,7 +126,7 @@ turns() { # steps of three kinds take turns: each has a plan of its own, and non
   moves=1 remade turns 4 70 -- turns=3 && right turns && [ "$status" = 0 ] && [ "$(figure planned_steps turns)" -ge 45 ] && [ "$(figure plans turns)" -le 6 ] && [ "$(figure remakes turns)" -gt 150 ] ||
     { grep 'plan\|remake\|entries' turns.json; return 1; }
 }
-# kinds N PLANNED: so many kinds of step take turns, twice and a half; so many steps are planned, and tensors made again in them
+# kinds N PLANNED: N kinds of step take turns, twice and a half; PLANNED steps are planned, and tensors made again in them
 kinds() {
   local steps=$(($1 * 27))
   moves=1 remade kinds 4 80 --limit 40000 -- turns="$1" && right kinds && [ "$status" = 0 ] && foreseen kinds && [ "$(figure planned_map_calls kinds)" = 0 ] && [ "$(figure planned_steps kinds)" -ge "$2" ] &&

@@ -119,7 +119,7 @@ void asking_remember (shim *s, const step *p) {
   memcpy (k->facts, p->facts, refs);
 }
 
-/* Only so many are kept. */
+/* A new kind of step takes the place of an old one. */
 static void make_way (shim *s, const step *p) {
   follow *f = s->follow;
   const step *goes = plans_crowded (&f->plans, p);

@@ -97,9 +97,9 @@ static thing *result_of (unroller *u, int64_t action, const beat *e, int32_t ref
 /* Something is dropped that the action's entry makes, with it or later. */
 static bool is_due (unroller *u, int64_t action) {
   for (int64_t i = action; i < u->n_actions; i++) {
-    const beat *e = again_beat (u, i);
-    for (int32_t k = 0;
-         e != NULL && u->actions[5 * i + 3] == u->actions[5 * action + 3] && k < e->n_refs; k++) {
+    bool is_same = u->actions[5 * i + 3] == u->actions[5 * action + 3];
+    const beat *e = is_same ? again_beat (u, i) : NULL;
+    for (int32_t k = 0; e != NULL && k < e->n_refs; k++) {
       const thing *x = result_of (u, i, e, k);
       if (x != NULL && x->dropped)
         return true;

@@ -56,11 +56,9 @@ static bool takes_turns (const same *s, int32_t key) {
   int32_t n = s->first_stay[key + 1] - s->first_stay[key];
   const int32_t *at = s->stays + s->first_stay[key];
   for (int32_t i = 0; i < n; i++)
-    for (int32_t j = i + 1; j < n; j++) {
-      arc x = same_arc (s, at[i]), y = same_arc (s, at[j]);
-      if (same_inside (x.birth, y) || same_inside (y.birth, x))
+    for (int32_t j = i + 1; j < n; j++)
+      if (same_stays_meet (s, at[i], at[j]))
         return false;
-    }
   return !s->always[key] || n == 1;
 }
 
@@ -161,7 +159,7 @@ static int compare_turns (const void *a, const void *b, void *context) {
 }
 
 bool same_take (same *s, int64_t i, int32_t key, int32_t *wanted) {
-  assert (i >= 0 && i<s->n_areas && * wanted> 0);
+  assert (i >= 0 && *wanted > 0 && i < s->n_areas);
   area rest = s->areas[i];
   if (rest.count > *wanted) {
     rest.first += *wanted;

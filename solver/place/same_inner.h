@@ -7,10 +7,6 @@
 #include "solver/place/circle.h"
 #include "solver/place/place.h"
 
-typedef struct arc {
-  int64_t birth, end; /* ranks on the circle */
-} arc;
-
 typedef struct owner {
   int32_t key, next; /* a list; areas that were one share its rest */
 } owner;
@@ -44,19 +40,21 @@ typedef struct same {
   owner *owners;
   int64_t n_owners, owners_room;
   int32_t granules;
-  int64_t most;  /* beyond so many granules, copies in wait instead; INT64_MAX: never */
+  int64_t most;  /* granules, before copies in wait instead; INT64_MAX: they never do */
   offer *offers; /* of one key */
   int64_t n_offers, offers_room;
   granule_run **runs; /* per key */
   int32_t *n_runs;
 } same;
 
-static inline bool same_inside (int64_t at, arc x) {
-  return x.birth < x.end ? x.birth <= at && at < x.end : at >= x.birth || at < x.end;
+/* Stay x is born while y is there. */
+static inline bool same_born_within (const same *s, int32_t x, int32_t y) {
+  int64_t at = s->circle.birth[x], birth = s->circle.birth[y], end = s->circle.end[y];
+  return birth < end ? birth <= at && at < end : at >= birth || at < end;
 }
 
-static inline arc same_arc (const same *s, int32_t stay) {
-  return (arc){ s->circle.birth[stay], s->circle.end[stay] };
+static inline bool same_stays_meet (const same *s, int32_t x, int32_t y) {
+  return same_born_within (s, x, y) || same_born_within (s, y, x);
 }
 
 bool same_find_meetings (same *s) MUST_CHECK;

@@ -20,31 +20,40 @@ static void clear_bit (uint64_t *row, int32_t key) {
   row[key / WORD] &= ~(UINT64_C (1) << (key % WORD));
 }
 
-/* A birth meets all that are there; those have the bit of the newcomer too in the end. */
+static void meet_all (same *s, int32_t key, const uint64_t *there) {
+  uint64_t *row = row_of (s, key);
+  for (int32_t w = 0; w < s->words; w++)
+    row[w] |= there[w];
+}
+
+/* A birth meets all that are there, as those do that are there always. */
 static void walk (same *s, uint64_t *there) {
   const circle *c = &s->circle;
   for (int32_t i = 0; i < s->l->count; i++)
-    if (s->l->at[i].always || c->end[i] < c->birth[i])
+    if (s->always[s->key[i]] || c->end[i] < c->birth[i])
       set_bit (there, s->key[i]);
+  for (int32_t k = 0; k < s->n_keys; k++)
+    if (s->always[k])
+      meet_all (s, k, there);
   for (int64_t i = 0; i < c->ranks; i++) {
-    int32_t what = c->at[i];
+    int32_t what = c->at[i], key = s->key[what < 0 ? -1 - what : what];
+    if (s->always[key])
+      continue;
     if (what < 0) {
-      clear_bit (there, s->key[-1 - what]);
+      clear_bit (there, key);
       continue;
     }
-    uint64_t *row = row_of (s, s->key[what]);
-    for (int32_t w = 0; w < s->words; w++)
-      row[w] |= there[w];
-    set_bit (there, s->key[what]);
+    meet_all (s, key, there);
+    set_bit (there, key);
   }
 }
 
+/* Those that were there have the bit of the newcomer too. */
 static void mirror (same *s) {
   for (int32_t k = 0; k < s->n_keys; k++)
     for (int32_t w = 0; w < s->words; w++)
       for (uint64_t bits = row_of (s, k)[w]; bits; bits &= bits - 1)
-        if (w * WORD + __builtin_ctzll (bits) < s->n_keys)
-          set_bit (row_of (s, w * WORD + __builtin_ctzll (bits)), k);
+        set_bit (row_of (s, w * WORD + __builtin_ctzll (bits)), k);
 }
 
 bool same_find_meetings (same *s) {
@@ -56,28 +65,23 @@ bool same_find_meetings (same *s) {
   if (!s->meet || !there)
     return false;
   walk (s, there);
-  for (int32_t k = 0; k < s->n_keys; k++)
-    if (s->always[k])
-      memset (row_of (s, k), 0xff, (size_t)s->words * sizeof *there);
   mirror (s);
   return true;
 }
 
 static bool have_common_moment (const same *s, int32_t a, int32_t b) {
+  if (s->always[a] || s->always[b])
+    return true;
   for (int32_t i = s->first_stay[a]; i < s->first_stay[a + 1]; i++)
-    for (int32_t j = s->first_stay[b]; j < s->first_stay[b + 1]; j++) {
-      arc x = same_arc (s, s->stays[i]), y = same_arc (s, s->stays[j]);
-      if (same_inside (x.birth, y) || same_inside (y.birth, x))
+    for (int32_t j = s->first_stay[b]; j < s->first_stay[b + 1]; j++)
+      if (same_stays_meet (s, s->stays[i], s->stays[j]))
         return true;
-    }
   return false;
 }
 
 bool same_meet (const same *s, int32_t a, int32_t b) {
   assert (a != b);
-  return s->always[a] || s->always[b] ? true
-         : s->meet                    ? row_of (s, a)[b / WORD] >> (b % WORD) & 1
-                                      : have_common_moment (s, a, b);
+  return s->meet ? row_of (s, a)[b / WORD] >> (b % WORD) & 1 : have_common_moment (s, a, b);
 }
 
 bool same_is_free (const same *s, const area *a, int32_t key) {

@@ -59,8 +59,7 @@ static int64_t turns_of (same *s, int32_t a, int32_t b, bool ask) {
   for (int32_t i = s->first_stay[a]; i < s->first_stay[a + 1]; i++)
     for (int32_t j = s->first_stay[b]; j < s->first_stay[b + 1]; j++) {
       int32_t x = s->stays[i], y = s->stays[j];
-      bool x_is_later = same_inside (s->circle.birth[x], same_arc (s, y)),
-           y_is_later = same_inside (s->circle.birth[y], same_arc (s, x));
+      bool x_is_later = same_born_within (s, x, y), y_is_later = same_born_within (s, y, x);
       if (!x_is_later && !y_is_later)
         continue;
       int32_t later = x_is_later ? x : y, sooner = x_is_later ? y : x;
@@ -92,8 +91,9 @@ static int compare_offers (const void *a, const void *b) {
 }
 
 /* All areas within the budget that could be had, the shortest wait first. */
-static bool find_offers (same *s, int32_t key, error *err) {
-  offer *moved = arena_grow (s->arena, s->offers, &s->offers_room, s->n_areas, sizeof *moved, err);
+static bool find_offers (same *s, int32_t key) {
+  offer *moved =
+      arena_grow (s->arena, s->offers, &s->offers_room, s->n_areas, sizeof *moved, s->err);
   if (!moved)
     return false;
   s->offers = moved;
@@ -111,9 +111,9 @@ static bool find_offers (same *s, int32_t key, error *err) {
    numbers until then. */
 bool same_take_turns (same *s, int32_t key, int32_t *wanted) {
   assert (*wanted > 0);
-  if (!find_offers (s, key, s->err))
+  if (!find_offers (s, key))
     return false;
-  for (int64_t i = 0; i<s->n_offers && * wanted> 0; i++) {
+  for (int64_t i = 0; *wanted > 0 && i < s->n_offers; i++) {
     int64_t at = s->offers[i].area;
     if (turns_in (s, &s->areas[at], key, false) == NEVER)
       continue;

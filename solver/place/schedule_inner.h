@@ -23,7 +23,7 @@ typedef struct scheduling {
   int32_t *wished; /* per move: the start that was asked for */
   int32_t n_moves;
   stays stays;
-  int32_t *usual_order; /* of the copies in, while others pass */
+  int32_t *usual_order; /* of the copies in, while others pass; with same_places alone */
   bool usual_by_need, passed;
   places places;
   int64_t ticks;    /* that places took, over all tries */

@@ -115,9 +115,9 @@ static void go_in_usual_order (scheduling *s) {
 /* Another order of the copies in may hang. */
 static bool run (scheduling *s, int64_t granules, moment *period, moment *start) {
   error why = { 0 };
-  if (s->passed && stays_run (&s->stays, granules, s->arena, period, start, &why))
+  if (stays_run (&s->stays, granules, s->arena, period, start, &why))
     return true;
-  if (s->passed && why.code != ERR_infeasible)
+  if (!s->passed || why.code != ERR_infeasible)
     return error_set (s->err, why.code, "%s", why.text);
   go_in_usual_order (s);
   return stays_run (&s->stays, granules, s->arena, period, start, s->err);
@@ -174,8 +174,9 @@ static bool prepare (scheduling *s, held *h) {
                       .device = s->device,
                       .granule_bytes = s->granule_bytes,
                       .n_moves = s->n_moves };
-  if (!stays_build (&s->stays, s->arena, s->err) ||
-      !(s->usual_order = NEW (s->arena, s->n_moves, int32_t, s->err)))
+  if (!stays_build (&s->stays, s->arena, s->err))
+    return false;
+  if (s->options->same_places && !(s->usual_order = NEW (s->arena, s->n_moves, int32_t, s->err)))
     return false;
   for (int32_t k = 0; k < s->trace->n_ops; k++)
     if (s->stays.level[k] > h->least) {

@@ -145,11 +145,11 @@ def this_thread():
     here = threading.get_ident()
 
     def check():
-        if threading.get_ident() != here and in_backward():
-            raise Refused(IN_BACKWARD)
-        if threading.get_ident() != here:
-            raise Refused("the model is trained in another thread than the one that watches it, which sees nothing "
-                          "there; enter ferry_torch's block in the thread that trains")
+        if threading.get_ident() == here:
+            return
+        raise Refused(IN_BACKWARD if in_backward() else
+                      "the model is trained in another thread than the one that watches it, which sees nothing "
+                      "there; enter ferry_torch's block in the thread that trains")
     return check
 
 

@@ -217,14 +217,9 @@ class Recorder(TorchDispatchMode):
         if known.silent or not (changed or made):
             return
         op = self.group or self.open_op(name)
-        for entry in before:
-            if entry is not None:
-                self.use(op, entry, op.reads)
-        for entry, side in changed:
-            self.change(entry, [t for t, _ in written])
-            self.use(op, entry, op.writes)
-            if side and self.group is None:
-                op.side.add(entry.index)
+        self.touch(op, before, [e for e, _ in changed], [t for t, _ in written])
+        if self.group is None:
+            op.side |= {e.index for e, side in changed if side}
         for entry in made:
             self.make(op, entry, name)
         if known.meets and self.group is None:
@@ -237,6 +232,15 @@ class Recorder(TorchDispatchMode):
         op.scratch_most = max(op.scratch_most, op.scratch_now)
         op.spans.append(span[0])
         op.taken.append((span[1], op.scratch_now, sum(e.bytes for e in made)))
+
+    def touch(self, op, read, written, tensors):
+        """These it reads, and those it writes in place, where these tensors lie."""
+        for entry in read:
+            if entry is not None:
+                self.use(op, entry, op.reads)
+        for entry in written:
+            self.change(entry, tensors)
+            self.use(op, entry, op.writes)
 
     def change(self, entry, tensors):
         """These are written in place: what autograd keeps of their very bytes is stale. An argument that
@@ -317,10 +321,7 @@ class Recorder(TorchDispatchMode):
             out = function(*args, **kwargs)
         span = self.clock.stop(started, (ANY, given, given[:1]))
         op = self.open_op(name)
-        for entry in entries:
-            self.use(op, entry, op.reads)
-            self.change(entry, given)
-            self.use(op, entry, op.writes)
+        self.touch(op, entries, entries, given)
         for entry in self.made_entries(out):
             self.make(op, entry, name)
         op.spans.append(span)

@@ -9,7 +9,7 @@ import torch
 from .clock import is_captured, mark
 
 LATELY = 1000  # steps whose times are kept
-PATIENCE = 10  # so many steps in a row may be unlike the plan's before that is said
+PATIENCE = 10  # steps in a row that are not the plan's, before that is said
 
 
 class Report:

@@ -148,9 +148,13 @@ def positions_of(model, plan):
 
 def state_of(optimizer, parameter):
     """The tensors that the optimizer keeps for it, by name."""
-    found = [row for one in each(optimizer) for row in one.state.get(parameter, {}).items() if isinstance(row[1], torch.Tensor)]
-    parts = [(f"{name}.{part}", inner) for name, value in found for part, inner in parts_of(value).items()]
-    return dict(sorted([row for row in found if not parts_of(row[1])] + parts, key=lambda row: row[0]))
+    found = {}
+    for one in each(optimizer):
+        for name, value in one.state.get(parameter, {}).items():
+            if isinstance(value, torch.Tensor):
+                parts = parts_of(value)
+                found.update({f"{name}.{part}": inner for part, inner in parts.items()} if parts else {name: value})
+    return dict(sorted(found.items()))
 
 
 class Round:
