@@ -83,15 +83,6 @@ libcore_a_SOURCES += \
   executor/room/room_between.c \
   executor/room/views.c \
   executor/room/views.h \
-  executor/shim/answer.c \
-  executor/shim/answer.h \
-  executor/shim/block.h \
-  executor/shim/crossing.c \
-  executor/shim/digest.c \
-  executor/shim/digest.h \
-  executor/shim/digest_ptx.c \
-  executor/shim/period.c \
-  executor/shim/period.h \
   executor/train.c \
   executor/train.h \
   executor/watch/answer.c \
@@ -118,11 +109,6 @@ EXTRA_DIST += \
   executor/ops/arithmetic.md \
   executor/replay/README.md \
   executor/room/README.md \
-  executor/shim/README.md \
-  executor/shim/abis.def \
-  executor/shim/exports.def \
-  executor/shim/rules.md \
-  executor/shim/tables.sh \
   executor/torch/README.md \
   executor/torch/examples/cnn.py \
   executor/torch/examples/gpt.py \
@@ -237,78 +223,6 @@ libferry-emu.so: libemu.a libcore.a
 	$(AM_V_CCLD)$(SHARED) -Wl,-soname,$@ -o $@ -Wl,--whole-archive libemu.a -Wl,--no-whole-archive $(CORE_LIBS)
 MODULES = libferry-emu.so
 
-# What stands in front of the driver in a program that is profiled or run under a budget: its SONAME is
-# the driver's. Its stubs are written for one architecture.
-SHIM_FILES = \
-  executor/shim/again.c \
-  executor/shim/again.h \
-  executor/shim/again_ops.c \
-  executor/shim/again_ops.h \
-  executor/shim/area.c \
-  executor/shim/asking.c \
-  executor/shim/asking.h \
-  executor/shim/audit.c \
-  executor/shim/audit.h \
-  executor/shim/capture.c \
-  executor/shim/capture.h \
-  executor/shim/chunks.c \
-  executor/shim/clean.c \
-  executor/shim/clean.h \
-  executor/shim/context.c \
-  executor/shim/copies.c \
-  executor/shim/cupti.c \
-  executor/shim/cupti.def \
-  executor/shim/cupti.h \
-  executor/shim/cupti_types.h \
-  executor/shim/follow.c \
-  executor/shim/follow.h \
-  executor/shim/following.h \
-  executor/shim/functions.c \
-  executor/shim/graphs.c \
-  executor/shim/graphs.h \
-  executor/shim/guard.h \
-  executor/shim/kernels.c \
-  executor/shim/kernels.h \
-  executor/shim/last.c \
-  executor/shim/last.h \
-  executor/shim/learn.c \
-  executor/shim/learn.h \
-  executor/shim/memory.c \
-  executor/shim/nodes.c \
-  executor/shim/ops.c \
-  executor/shim/order.c \
-  executor/shim/order.h \
-  executor/shim/pairs.c \
-  executor/shim/pairs.h \
-  executor/shim/pinned.c \
-  executor/shim/plans.c \
-  executor/shim/plans.h \
-  executor/shim/ranks.c \
-  executor/shim/record.c \
-  executor/shim/record.h \
-  executor/shim/refused.def \
-  executor/shim/repeat.c \
-  executor/shim/repeat.h \
-  executor/shim/residency.c \
-  executor/shim/resolve.c \
-  executor/shim/share.c \
-  executor/shim/share.h \
-  executor/shim/shim.h \
-  executor/shim/slots.h \
-  executor/shim/state.c \
-  executor/shim/trampolines.c \
-  executor/shim/trial.c \
-  executor/shim/vacant.c \
-  executor/shim/values.c \
-  executor/shim/wraps.def \
-  executor/shim/wraps.h
-if HAVE_SHIM
-noinst_LIBRARIES += libshim.a
-libshim_a_SOURCES = $(SHIM_FILES)
-libferry-shim.so: libshim.a libcore.a
-	$(AM_V_CCLD)$(SHARED) -Wl,-soname,libcuda.so.1 -Wl,-z,noexecstack -o $@ \
-	  -Wl,--whole-archive libshim.a -Wl,--no-whole-archive libcore.a -ldl -lpthread
-MODULES += libferry-shim.so
-endif
+include executor/shim/local.mk
 BUILT_LAST += $(MODULES)
-CLEANFILES += libferry-emu.so libferry-shim.so
+CLEANFILES += $(MODULES)

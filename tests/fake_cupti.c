@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/shim/cupti_types.h"
+#include "executor/shim/record/cupti_types.h"
 
 #pragma GCC visibility push(default) /* the build hides what is not told to be seen */
 
 #define CUPTI(field, symbol, parameters) cupti_result symbol parameters;
-#include "executor/shim/cupti.def"
+#include "executor/shim/record/cupti.def"
 #undef CUPTI
 
 enum { OF_THE_DRIVER = 1 << 24 };

@@ -104,7 +104,7 @@ holds() { # GUARD OTHERS STEP...
 while read -r row; do
   [ -z "$row" ] || claim "a fault goes through without this guard alone: ${row%% *}" holds $row
 done <<<"$table"
-for guard in $(sed -n 's/.*GUARD (\([a-z]*\)).*/\1/p' "$srcdir"/executor/shim/*.c | sort -u); do
+for guard in $(sed -n 's/.*GUARD (\([a-z]*\)).*/\1/p' "$srcdir"/executor/shim/*/*.c | sort -u); do
   claim "guard $guard has a row" grep -q "^$guard " <<<"$table"
 done
 finish

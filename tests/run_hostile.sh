@@ -339,7 +339,7 @@ tables() { # what stands in for the toolkit is what it says
   grep -q '^#define CUDA_VERSION 13000$' "$header" 2>/dev/null || { echo "no toolkit of CUDA 13.0, which the tables are of"; return 77; }
   for it in exports abis; do
     [ $it = abis ] || ls "${CUDA_HOME:-/usr/local/cuda}"/{lib64,lib,targets/*/lib}/stubs/libcuda.so >/dev/null 2>&1 || continue # a toolkit from PyPI has no stub
-    bash "$srcdir/executor/shim/tables.sh" $it "${CUDA_HOME:-/usr/local/cuda}" | diff - "$srcdir/executor/shim/$it.def" || return 1
+    bash "$srcdir/executor/shim/entry/tables.sh" $it "${CUDA_HOME:-/usr/local/cuda}" | diff - "$srcdir/executor/shim/entry/$it.def" || return 1
   done
 }
 

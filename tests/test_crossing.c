@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "executor/shim/answer.h"
-#include "executor/shim/block.h"
+#include "executor/shim/step/answer.h"
+#include "executor/shim/step/block.h"
 #include "executor/watch/steps.h"
 #include "tests/suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* When a program repeats itself, told from its beats. */
-#include "executor/shim/period.h"
+#include "executor/shim/step/period.h"
 #include "tests/suite.h"
 
 static beats b;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "executor/shim/cupti_types.h"
+#include "executor/shim/record/cupti_types.h"
 #if defined HAVE_CUDA_H && defined __has_include
 #if __has_include(<cupti.h>)
 #include <cupti.h>
@@ -124,7 +124,7 @@ typedef CUresult (*PFN_cuGraphExecUpdate_v10020) (CUgraphExec, CUgraph, CUgraphN
 #define IS(type, parameters) __builtin_types_compatible_p (type, CUresult (*) parameters)
 #define WRAP(name, version, per_thread, symbol, wrapper, parameters) \
   _Static_assert(IS (TYPE_##per_thread (PFN_##name##_v##version), parameters), #name " " #version);
-#include "executor/shim/wraps.def"
+#include "executor/shim/state/wraps.def"
 #undef WRAP
 #undef uint64_t
 #endif
@@ -134,13 +134,13 @@ static const struct {
   int version, per_thread;
 } abis[] = {
 #define ABI(name, version, per_thread) { #name, version, per_thread },
-#include "executor/shim/abis.def"
+#include "executor/shim/entry/abis.def"
 #undef ABI
 };
 
 static const char *const exported[] = {
 #define EXPORTED(name) #name,
-#include "executor/shim/exports.def"
+#include "executor/shim/entry/exports.def"
 #undef EXPORTED
 };
 
@@ -150,7 +150,7 @@ static const struct {
 } wraps[] = {
 #define WRAP(name, version, per_thread, symbol, wrapper, parameters) \
   { #name, #symbol, version, per_thread },
-#include "executor/shim/wraps.def"
+#include "executor/shim/state/wraps.def"
 #undef WRAP
 };
 enum { WRAPS = sizeof wraps / sizeof *wraps };

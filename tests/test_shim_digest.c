@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <string.h>
 
-#include "executor/shim/digest.h"
+#include "executor/shim/digest/digest.h"
 #include "tests/suite.h"
 
 enum { WORDS = 512, BYTES = WORDS * 8 };

@@ -4,7 +4,7 @@
 #define FERRY_CLI_RUN_EMULATED_H
 
 #include "cli/call/call.h"
-#include "executor/shim/block.h"
+#include "executor/shim/step/block.h"
 #include "trace/device.h"
 
 /* clang-format off */

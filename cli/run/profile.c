@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/run/emulated.h"
 #include "cli/run/program.h"
-#include "executor/shim/cupti.h"
+#include "executor/shim/record/cupti.h"
 #include "executor/watch/steps.h"
 #include "trace/summary.h"
 

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "cli/call/call.h"
-#include "executor/shim/block.h"
+#include "executor/shim/step/block.h"
 
 typedef struct program_run {
   shim_block *block; /* shared with it */

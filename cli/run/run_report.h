@@ -4,7 +4,7 @@
 #define FERRY_CLI_RUN_RUN_REPORT_H
 
 #include "cli/call/call.h"
-#include "executor/shim/block.h"
+#include "executor/shim/step/block.h"
 
 /* The last line on a program that failed says so. */
 void run_summary (const call *c, const shim_block *b, int status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Programs that share a card. They find each other by a name; a folder of theirs has the table of
-   who has how much room (executor/shim/block.h). One of their launchers serves: it says who gets
+   who has how much room (executor/shim/step/block.h). One of their launchers serves: it says who gets
    how much. Whoever it is has a unix socket of the group's name, which is free again when it ends
    or is killed; the next who tries then has it, and reads all there is to know in the table. */
 #ifndef FERRY_CLI_RUN_SHARE_H

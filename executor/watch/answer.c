@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "executor/shim/block.h"
+#include "executor/shim/step/block.h"
 #include "trace/walk/walk.h"
 
 typedef struct writer {

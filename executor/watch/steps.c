@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "executor/shim/block.h"
+#include "executor/shim/step/block.h"
 
 enum { MOST_LIVES = 1 << 28 };
 

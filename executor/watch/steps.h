@@ -5,8 +5,8 @@
 #define FERRY_EXECUTOR_WATCH_STEPS_H
 
 #include "base/arena.h"
-#include "executor/shim/block.h"
-#include "executor/shim/period.h"
+#include "executor/shim/step/block.h"
+#include "executor/shim/step/period.h"
 #include "trace/trace.h"
 
 typedef struct steps_time {

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "executor/shim/block.h"
+#include "executor/shim/step/block.h"
 #include "executor/watch/granules.h"
 
 enum { PROGRAM_STREAMS = 64, STEPS = 16 };
