@@ -30,6 +30,8 @@ SERVER_FILES = \
   server/ask/asked.h \
   server/ask/call_line.c \
   server/ask/length.c \
+  server/ask/together.c \
+  server/ask/together.h \
   server/client/client.c \
   server/client/client.h \
   server/client/inner.h \

@@ -241,7 +241,10 @@ EXTRA_tests_test_libraries_DEPENDENCIES = tests/fake_cublas.so tests/fake_cudnn.
 # The scripts first, and of them the longest: at the end others would wait for one.
 TESTS = $(scripts_under_test) $(check_PROGRAMS) $(rules_under_test)
 TEST_EXTENSIONS = .sh
-SH_LOG_COMPILER = bash
+# What waits for ever is ended, and fails.
+TEST_SECONDS = 900
+LOG_COMPILER = timeout -k 10 $(TEST_SECONDS)
+SH_LOG_COMPILER = timeout -k 10 $(TEST_SECONDS) bash
 # A test's time limit is a guard against hangs; on a busy machine, with sanitizers, all is slower.
 AM_TESTS_ENVIRONMENT = \
   CK_TIMEOUT_MULTIPLIER=$${CK_TIMEOUT_MULTIPLIER:-8}; export CK_TIMEOUT_MULTIPLIER; \
@@ -408,9 +411,11 @@ EXTRA_DIST += \
   tests/torch/tool_claims.py \
   tests/torch/trap_claims.py
 
-# With the scripts that plan for long, whose code shorter tests run too.
+# With those beside other programs, and the scripts that plan for long, whose code shorter tests run too.
 check-all:
-	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(long_under_test) $(TESTS)'
+	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(END_TO_END) $(long_under_test) $(TESTS)'
+end-to-end:
+	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(END_TO_END)'
 # What may say something else of another build, such as one with sanitizers: not the rules, which read the
 # sources, and not the scripts that run no code of ours in C, or only what other tests run too.
 same_of_every_build = tests/dev.sh tests/gpu_data.sh tests/gpu_where.sh tests/host_refusals.sh tests/installed.sh \
@@ -428,7 +433,7 @@ tried_from_tarball = tests/rules/docs.sh tests/rules/layers.sh tests/cli.sh test
 distcheck-some:
 	@$(MAKE) $(AM_MAKEFLAGS) distcheck TESTS='$(tried_from_tarball)' check_DATA='$(FAKES_MADE)' \
 	  check_PROGRAMS='$(filter-out %.sh,$(tried_from_tarball))'
-.PHONY: check-all check-built distcheck-some
+.PHONY: check-all check-built distcheck-some end-to-end
 
 # The machine model against its reference, with as many cases as one wants.
 LONG_CASES = 2000

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "server/ask/together.h"
 #include "solver/policy/policy.h"
 #include "trace/device.h"
 #include "trace/host.h"
@@ -20,15 +21,6 @@ typedef struct reader {
   json_writer w;
   arena *arena;
 } reader;
-
-static bool add_fault (asked *out, const error *wrong) {
-  if (out->n_faults < MOST_FAULTS) {
-    fault *f = &out->faults[out->n_faults++];
-    snprintf (f->pointer, sizeof f->pointer, "%.95s", wrong->where);
-    snprintf (f->detail, sizeof f->detail, "%.159s", wrong->text);
-  }
-  return false;
-}
 
 /* ---- values ---- */
 
@@ -359,102 +351,6 @@ static bool finish (reader *r, const char *kind, error *err) {
   return ok;
 }
 
-static bool check_pair (const json *root, const char *one, const char *other, asked *out) {
-  error wrong = { 0 };
-  json a = json_member (root, one), b = json_member (root, other);
-  if (json_is_absent (&a) || json_is_absent (&b))
-    return true;
-  json_error (&b, &wrong, "cannot stand together with %s", one);
-  return add_fault (out, &wrong);
-}
-
-static bool is_word (const json *root, const char *key, const char *word) {
-  error ignored = { 0 };
-  const char *said = NULL;
-  json j = json_member (root, key);
-  return !json_is_absent (&j) && json_get_text (&j, &said, &ignored) && strcmp (said, word) == 0;
-}
-
-static bool is_false (const json *root, const char *key) {
-  error ignored = { 0 };
-  bool said = true;
-  json j = json_member (root, key);
-  return json_get_bool (&j, &said, &ignored) && !said;
-}
-
-/* Whoever carries out the plan of an eager program runs the ops as they come. */
-static void check_executor (const json *root, asked *out) {
-  bool run = is_word (root, "for", "run");
-  bool torch = is_word (root, "for", "torch") || is_word (root, "for", "compile");
-  if (!run && !torch)
-    return;
-  if (!is_word (root, "sections", "off"))
-    check_pair (root, "for", "sections", out);
-  if (!is_word (root, "order", "as-is"))
-    check_pair (root, "for", "order", out);
-  if (run && !is_word (root, "recompute", "off"))
-    check_pair (root, "for", "recompute", out);
-  if (run && is_word (root, "placement", "arena"))
-    check_pair (root, "for", "placement", out);
-  if (torch && !is_false (root, "proof"))
-    check_pair (root, "for", "proof", out);
-}
-
-/* Options of our own planner: a policy would pass them over. */
-static void check_policy (const json *root, asked *out) {
-  static const char *const ours[] = { "effort",      "gap_ppm",     "limit_ticks", "noise_percent",
-                                      "order",       "placement",   "recompute",   "reserve_bytes",
-                                      "reserve_ppm", "same_places", "sections",    "section_order",
-                                      "seed",        "swap_only",   "time_limit_s" };
-  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-    if (!is_false (root, ours[i]))
-      check_pair (root, "policy", ours[i], out);
-}
-
-/* A host with several cards decides on card and links, and on how much may be pinned. */
-static void check_ranks (const job_kind *k, const json *root, asked *out) {
-  static const char *const others[] = { "batches",    "compare",           "devices",
-                                        "host_bytes", "links_bytes_per_s", "noise_percent",
-                                        "policy",     "same_places" };
-  static const char *const needs[] = { "ranks", "stages" };
-  json host = json_member (root, "host");
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    check_pair (root, "host", others[i], out);
-  if (k->operand == OPERAND_JOBS)
-    check_pair (root, "host", "points", out);
-  if (k->output == OUTPUT_PLAN && !is_word (root, "for", "replay"))
-    check_pair (root, "host", "for", out);
-  for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
-    error wrong = { 0 };
-    json j = json_member (root, needs[i]);
-    if (json_is_absent (&j) || !json_is_absent (&host))
-      continue;
-    json_error (&j, &wrong, "needs a host");
-    add_fault (out, &wrong);
-  }
-}
-
-/* Effort is a limit of ticks, times are scaled in one way, and swaps alone are one choice of what a
-   plan may do. */
-static void check_pairs (const job_kind *k, const json *root, asked *out) {
-  static const char *const pairs[][2] = { { "budget_bytes", "budget_ppm" },
-                                          { "reserve_bytes", "reserve_ppm" },
-                                          { "effort", "limit_ticks" },
-                                          { "from", "scale_ppm" } };
-  static const char *const choices[] = { "order", "recompute", "sections" };
-  error ignored = { 0 };
-  bool alone = false;
-  json swaps = json_member (root, "swap_only");
-  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-    check_pair (root, pairs[i][0], pairs[i][1], out);
-  if (json_get_bool (&swaps, &alone, &ignored) && alone)
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-      check_pair (root, "swap_only", choices[i], out);
-  check_ranks (k, root, out);
-  check_executor (root, out);
-  check_policy (root, out);
-}
-
 /* A network has no times of its own: without a device there is nothing to plan. */
 static bool is_needed (const job_kind *k, const member *m) {
   return (!m->option && m->type != TYPE_TRACES) ||
@@ -475,7 +371,7 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
   json_open_object (&r.w);
   bool object = json_is_object (&root) || json_error (&root, &wrong, "must be an object");
   if (!object || !known_only (k, &root, &wrong))
-    add_fault (out, &wrong);
+    asked_add_fault (out, &wrong);
   for (const member *m = members; object && m->name; m++) {
     json j = json_member (&root, m->name);
     wrong = (error){ 0 };
@@ -483,14 +379,14 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
       continue;
     if (json_is_absent (&j) ? !json_error (&j, &wrong, "is needed")
                             : !read_member (&r, &j, m, &wrong))
-      add_fault (out, &wrong);
+      asked_add_fault (out, &wrong);
   }
   json only = object ? json_member (&root, "validate_only") : (json){ 0 };
   wrong = (error){ 0 };
   if (object && !json_get_bool (&only, &out->only_validate, &wrong))
-    add_fault (out, &wrong);
+    asked_add_fault (out, &wrong);
   if (object)
-    check_pairs (k, &root, out);
+    together_check (k, &root, out);
   out->length_s = asked_length_s (&root);
   bool ok = out->n_faults == 0 && finish (&r, k->name, err);
   json_close (d);

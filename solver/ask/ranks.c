@@ -21,10 +21,6 @@ enum { TURNS_WORTH = 1000 }; /* two plans must save 1/N of a step */
    ways, only within 1/N of that; a bound that is further above says no. */
 enum { LOOK_PART = 8, CLOSE_PART = 10, BOUND_PART = 50 };
 
-static int64_t pinned_share (const ranks_question *r) {
-  return r->host->pinned_bytes / r->ranks / HOST_PLACE * HOST_PLACE;
-}
-
 device ranks_card (const ranks_question *r, const device *card) {
   assert (r->ranks > 0 && r->ranks <= r->host->n_cards);
   device out = *card;
@@ -36,7 +32,7 @@ device ranks_card (const ranks_question *r, const device *card) {
     out.link.h2d_bytes_per_s = min_of (out.link.h2d_bytes_per_s, l.h2d_bytes_per_s);
     out.link.both_bytes_per_s = min_of (out.link.both_bytes_per_s, l.both_bytes_per_s);
   }
-  out.host_bytes = pinned_share (r);
+  out.host_bytes = r->host->pinned_bytes / r->ranks / HOST_PLACE * HOST_PLACE;
   return out;
 }
 

@@ -18,24 +18,20 @@ BENCHES = \
 
 # Daemons with other programs beside them: once, not under each compiler. A test that lacks its program
 # says so, and is passed over.
+# In this order: the longest first.
 END_TO_END = \
-  tests/container.sh \
+  tests/torch_long.sh \
   tests/package.sh \
+  tests/container.sh \
   tests/service_page.sh \
   tests/service_postgres.sh \
   tests/service_slurm.sh \
-  tests/torch_long.sh \
   tests/torch_run.sh
-end-to-end: all tests/test_store
-	@$(AM_TESTS_ENVIRONMENT) failed=; for it in $(END_TO_END); do echo "== $$it"; \
-	  bash $(srcdir)/$$it || test $$? = 77 || failed="$$failed $$it"; done; \
-	  test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 # The daemon's threads, and those of a search, under ThreadSanitizer, in a build that has it: a race ends ferry with 66.
 tsan: all tests/test_accept tests/test_store
 	@grep -q -- '-fsanitize=thread' Makefile || { echo "configure with --enable-sanitizers=thread first" >&2; exit 1; }
 	@$(AM_TESTS_ENVIRONMENT) list='tests/test_accept tests/test_store tests/service.sh tests/cases.sh'; $(run_each)
 .PHONY: tsan
-.PHONY: end-to-end
 
 SOAKS = \
   tests/soak_forger

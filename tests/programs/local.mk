@@ -15,7 +15,13 @@ EXTRA_PROGRAMS += $(PROGRAMS_OF_USERS)
 check_LIBRARIES += tests/programs/libgpu.a
 tests_programs_libgpu_a_SOURCES = \
   tests/programs/gpu.c \
-  tests/programs/gpu.h
+  tests/programs/gpu.h \
+  tests/programs/habits.def \
+  tests/programs/habits.h \
+  tests/programs/habits_ends.c \
+  tests/programs/habits_kept.c \
+  tests/programs/habits_lists.c \
+  tests/programs/habits_streams.c
 USERS_LIBS = tests/programs/libgpu.a -ldl -lpthread
 tests_programs_conv_LDADD = $(USERS_LIBS)
 tests_programs_corners_LDADD = $(USERS_LIBS)

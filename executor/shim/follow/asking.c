@@ -89,17 +89,10 @@ static void ask (shim *s, int64_t first, int64_t end) {
     wait_for_answer (s);
 }
 
-static bool is_of (const known_step *k, const step *p) {
-  bool same = k->n_beats == p->n_beats;
-  for (int32_t i = 0; same && i < p->n_beats; i++)
-    same = k->beats[i].token == p->beats[i].token && k->beats[i].bytes == p->beats[i].bytes;
-  return same;
-}
-
 /* That of the same step, if there is one, else the oldest. */
 static known_step *place_for (follow *f, const step *p) {
   for (int i = 0; i < PLANS_KEPT; i++)
-    if (is_of (&f->known[i], p))
+    if (step_same_beats (p, f->known[i].beats, f->known[i].n_beats))
       return &f->known[i];
   return &f->known[f->n_known++ % PLANS_KEPT];
 }

@@ -107,12 +107,7 @@ static bool give_chunks (shim *s, step *p) {
 }
 
 static bool is_same_step (const step *p, const step *q) {
-  if (p->n_beats != q->n_beats || p->n_lasting != q->n_lasting)
-    return false;
-  for (int32_t i = 0; i < p->n_beats; i++)
-    if (p->beats[i].token != q->beats[i].token || p->beats[i].bytes != q->beats[i].bytes)
-      return false;
-  return true;
+  return p->n_lasting == q->n_lasting && step_same_beats (p, q->beats, q->n_beats);
 }
 
 const step *plans_crowded (const plans *all, const step *p) {

@@ -181,6 +181,15 @@ static bool read_again (step *s, const int64_t *w, step_span *out) {
   return true;
 }
 
+bool step_same_beats (const step *s, const step_beat *beats, int32_t n) {
+  if (s->n_beats != n)
+    return false;
+  for (int32_t i = 0; i < n; i++)
+    if (s->beats[i].token != beats[i].token || s->beats[i].bytes != beats[i].bytes)
+      return false;
+  return true;
+}
+
 bool step_writes (const step *s, const step_span *a, int32_t tensor) {
   const step_again *g = &s->again[a->again];
   const step_beat *b = &s->beats[g->beat];

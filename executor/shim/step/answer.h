@@ -84,6 +84,8 @@ static inline again_use again_uses (const step_again *a, int32_t ref) {
   return (again_use)(a->uses >> 2 * ref & 3);
 }
 
+/* The same ops, and allocations of the same sizes. */
+bool step_same_beats (const step *s, const step_beat *beats, int32_t n);
 /* The op of ACTION_AGAIN writes the tensor. */
 bool step_writes (const step *s, const step_span *a, int32_t tensor);
 
