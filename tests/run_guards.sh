@@ -91,7 +91,7 @@ attempt() {
   fi
   plain fault "${command[@]}" 2>/dev/null
   case "$*" in *resets=*) emu=$work/slow.so ;; esac
-  FERRY_EMU=$emu FERRY_UNGUARDED=,$off, under fault --wait --host 1GiB --emulated "$device" --budget "$budget" -- "${command[@]}" || status=$?
+  FERRY_EMU=$emu FERRY_UNGUARDED=,$off, under fault --wait --limit 20000 --host 1GiB --emulated "$device" --budget "$budget" -- "${command[@]}" || status=$?
   [ "$status" = 0 ] && cmp -s fault.plain fault.out && return
   grep -q "$([ "$1" = hidden ] && echo 'illegal address' || echo 'was launched again, and .*--remake off')" fault.err && [ "$status" != 0 ] &&
     head -c "$(stat -c %s fault.out)" fault.plain | cmp -s - fault.out

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Tensors that a run makes again by launching their kernels again: the same bytes whatever the kernels do and
-# wherever the program leaves the plan, in a step's time. FERRY_PROGRAMS: so many at random, 50
+# wherever the program leaves the plan, in a step's time. FERRY_PROGRAMS: so many at random, 30
 # without it, from seed FERRY_SEED on.
 . "$(dirname "$0")/run.bash"
 
-count=${FERRY_PROGRAMS:-50} poor=$((${FERRY_PROGRAMS:-50} / 4)) first=${FERRY_SEED:-1}
+count=${FERRY_PROGRAMS:-30} poor=$((${FERRY_PROGRAMS:-30} / 4)) first=${FERRY_SEED:-1}
 device=granule=8192,link=300MB/s
 
 # remade NAME SEED PERCENT OPTIONS... -- [KEY=VALUE...]: the step of that seed, played alone and under a budget;
@@ -169,7 +169,7 @@ any() {
 random() {
   local seed made=0 moving=("" 1)
   for ((seed = first; seed < first + count; seed++)); do
-    any "$seed" "${moving[seed % 2]}" || return 1
+    any "$seed" "${moving[seed % 2]}" --limit 60000 || return 1
     made=$((made + $(figure remakes any)))
   done
   [ $made -gt $((count * 10)) ] || echo "$made launches again"

@@ -4,6 +4,10 @@ import http.client, http.server, json, os, shutil, signal, socket, subprocess, s
 
 FERRY = os.path.join (os.environ["builddir"], "ferry")
 PATIENCE = 120 # seconds for anything that must end
+CLAIM_SECONDS = 24 * 3600 if os.environ.get ("FERRY_SOAK") else 500
+
+def too_long (*_): raise TimeoutError (f"a claim takes more than {CLAIM_SECONDS} s")
+signal.signal (signal.SIGALRM, too_long)
 
 passed, failed = 0, 0
 
@@ -11,6 +15,7 @@ def claim (text):
   # Runs the function at once: it holds unless it raises.
   def run (f):
     global passed, failed
+    signal.alarm (CLAIM_SECONDS)
     try:
       f ()
       passed += 1
@@ -18,6 +23,8 @@ def claim (text):
       failed += 1
       print (f"does not hold: {text}")
       traceback.print_exc (file=sys.stdout)
+    finally:
+      signal.alarm (0)
   return run
 
 def finish ():

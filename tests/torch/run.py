@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs the claims of the files named: every function test_* with a folder of its own."""
+import faulthandler
 import importlib
 import os
 import shutil
@@ -8,6 +9,7 @@ import tempfile
 import time
 import traceback
 
+CLAIM_SECONDS = 500
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../executor/torch")]
 
@@ -21,6 +23,7 @@ def claims(name):
 def hold(name, claim):
     folder = tempfile.mkdtemp(prefix="ferry-torch-")
     started = time.process_time()
+    faulthandler.dump_traceback_later(CLAIM_SECONDS, exit=True)
     try:
         claim(folder)
         return True
@@ -28,6 +31,7 @@ def hold(name, claim):
         print(f"does not hold: {name}\n{traceback.format_exc()}", flush=True)
         return False
     finally:
+        faulthandler.cancel_dump_traceback_later()
         if "-v" in sys.argv:
             print(f"{time.process_time() - started:7.2f} s  {name}", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
