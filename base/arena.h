@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Memory that is freed together.  The caller makes an arena with a limit; whatever a function puts
    into it lives as long as the arena.  A fuse makes the n-th allocation fail, for tests. */
-#ifndef FERRY_BASE_ARENA_H
-#define FERRY_BASE_ARENA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,4 +48,8 @@ int64_t arena_peak_bytes (const arena *a);
 /* arena_alloc for `count` of a type. */
 #define NEW(a, count, type, err) ((type *)arena_alloc ((a), (count), sizeof (type), (err)))
 
-#endif
+/* The pointer gets room for `count` of its things, or an array grows; false: there is no memory. */
+#define ALLOC(a, pointer, count, err) \
+  ((pointer) = arena_alloc ((a), (count), sizeof *(pointer), (err)))
+#define GROW(a, array, room, need, err) \
+  ((array) = arena_grow ((a), (array), (room), (need), sizeof *(array), (err)))

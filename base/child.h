@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A process that ends with the one that began it. */
-#ifndef FERRY_BASE_CHILD_H
-#define FERRY_BASE_CHILD_H
+#pragma once
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -14,5 +13,3 @@
 MUST_CHECK static inline bool child_ends_with (pid_t parent) {
   return prctl (PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid () == parent;
 }
-
-#endif

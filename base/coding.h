@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The only doors to zlib and libzstd. */
-#ifndef FERRY_BASE_CODING_H
-#define FERRY_BASE_CODING_H
+#pragma once
 
 #include "base/file.h"
 
@@ -20,5 +19,3 @@ bool coding_too_large (int64_t limit_bytes, error *err);
 /* Beyond 16 MiB no trace and no profile is more than 200 times as large as it is packed: what is,
    is refused long before it fills the memory. */
 bool coding_is_bomb (int64_t packed_bytes, int64_t bytes, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Asserts that cost as much as the work that they watch: on where warnings are errors, off in a
    release.  Plain asserts are always on. */
-#ifndef FERRY_BASE_DEAR_H
-#define FERRY_BASE_DEAR_H
+#pragma once
 
 #include <assert.h>
 
@@ -10,6 +9,4 @@
 #define ASSERT_DEAR(holds) assert (holds)
 #else
 #define ASSERT_DEAR(holds) ((void)(0 && (holds)))
-#endif
-
 #endif

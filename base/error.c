@@ -7,9 +7,8 @@
 static const struct {
   const char *name;
   int exit_status;
-  int http_status;
 } codes[ERROR_CODES] = {
-#define ERROR(name, exit, http, when) { #name, exit, http },
+#define ERROR(name, exit, when) { #name, exit },
 #include "base/error.def"
 #undef ERROR
 };
@@ -86,8 +85,4 @@ const char *error_name (error_code code) {
 
 int error_exit_status (error_code code) {
   return codes[code].exit_status;
-}
-
-int error_http_status (error_code code) {
-  return codes[code].http_status;
 }

@@ -2,8 +2,7 @@
 /* One error, on the caller's stack.  The first report wins; later ones are consequences.
    Functions that can fail take `error *err` last and return false or NULL.  A message is one lower
    case line: the value, the limit, and the next step where there is one. */
-#ifndef FERRY_BASE_ERROR_H
-#define FERRY_BASE_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,7 +10,7 @@
 #define PRINTF_LIKE(text, first) __attribute__ ((format (printf, text, first)))
 
 typedef enum error_code {
-#define ERROR(name, exit, http, when) ERR_##name,
+#define ERROR(name, exit, when) ERR_##name,
 #include "base/error.def"
 #undef ERROR
   ERROR_CODES
@@ -50,6 +49,3 @@ char *error_line (const error *err, char *buffer, int size);
 
 const char *error_name (error_code code);
 int error_exit_status (error_code code);
-int error_http_status (error_code code);
-
-#endif

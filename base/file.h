@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Files whole: read with gzip and zstd undone (seen from the first bytes), written so that a reader
    finds the old file or the new one, never half of one.  "-" is standard input or output. */
-#ifndef FERRY_BASE_FILE_H
-#define FERRY_BASE_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ bool bytes_append (bytes *b, const void *data, int64_t size, error *err) MUST_CH
 /* Room for `more` bytes behind the last; the caller adds to size what it used. */
 bool bytes_room (bytes *b, int64_t more, error *err) MUST_CHECK;
 void bytes_free (bytes *b);
-
-#endif

@@ -5,8 +5,7 @@
    that a complaint can name its place as a JSON pointer (RFC 6901) at no cost while all is well.
    Writing is a stream into a byte buffer; the writer's caller gives object keys in sorted order,
    which is checked, so that the same thing is always the same text. */
-#ifndef FERRY_BASE_JSON_H
-#define FERRY_BASE_JSON_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,6 +60,28 @@ bool json_get_word (const json *j, const char *const *words, int *out, error *er
 bool json_get_ints (const json *array, int64_t low, int64_t high, int64_t absent, int64_t *out,
                     size_t count, error *err) MUST_CHECK;
 
+/* The same of a member, by its key. */
+static inline MUST_CHECK bool json_read_int (const json *object, const char *key, int64_t low,
+                                             int64_t high, int64_t *out, error *err) {
+  json j = json_member (object, key);
+  return json_get_int (&j, low, high, out, err);
+}
+static inline MUST_CHECK bool json_read_bool (const json *object, const char *key, bool *out,
+                                              error *err) {
+  json j = json_member (object, key);
+  return json_get_bool (&j, out, err);
+}
+static inline MUST_CHECK bool json_read_text (const json *object, const char *key, const char **out,
+                                              error *err) {
+  json j = json_member (object, key);
+  return json_get_text (&j, out, err);
+}
+static inline MUST_CHECK bool json_read_word (const json *object, const char *key,
+                                              const char *const *words, int *out, error *err) {
+  json j = json_member (object, key);
+  return json_get_word (&j, words, out, err);
+}
+
 /* Any key but these (NULL ends the list) is a warning, or an error where `strict`. */
 bool json_known (const json *object, const char *const *keys, bool strict, const logger *log,
                  error *err) MUST_CHECK;
@@ -106,6 +127,11 @@ void json_add_text (json_writer *w, const char *key, const char *text);
 void json_add_fixed (json_writer *w, const char *key, double value, int decimals);
 void json_add_share (json_writer *w, const char *key, int64_t ppm); /* as a fraction */
 void json_add_raw (json_writer *w, const char *key, const char *text);
+/* The document is one object, which is begun too. */
+static inline void json_begin_object (json_writer *w, int pretty_depth) {
+  json_begin (w, pretty_depth);
+  json_open_object (w);
+}
 /* A key, and its value is begun. */
 static inline void json_add_object (json_writer *w, const char *key) {
   json_put_key (w, key);
@@ -125,5 +151,3 @@ static inline void json_add_indices (json_writer *w, const char *key, const int3
 
 /* The text moves to *out (free with bytes_free). */
 bool json_finish (json_writer *w, bytes *out, error *err) MUST_CHECK;
-
-#endif

@@ -6,6 +6,7 @@ libcore_a_SOURCES += \
   base/child.h \
   base/chrome_event.c \
   base/chrome_event.h \
+  base/clock.h \
   base/coding.h \
   base/coding_gzip.c \
   base/coding_zstd.c \

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
-
 void log_say (const logger *log, log_level level, const char *format, ...) {
   if (!log || !log->say)
     return;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Messages on the way, by a callback: the library itself never prints.  A NULL logger is silent. */
-#ifndef FERRY_BASE_LOG_H
-#define FERRY_BASE_LOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ typedef struct log_file {
 const logger *log_of_file (log_file *f, const logger *to, const char *name);
 
 void log_found (const logger *log, const char *by, int64_t step_ns, int64_t bound_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Several files in one text, the form in which HTTP carries them (multipart, RFC 2046 and 7578). */
-#ifndef FERRY_BASE_PARTS_H
-#define FERRY_BASE_PARTS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -22,5 +21,3 @@ bool parts_read (const char *data, int64_t size, arena *a, part *out, int most, 
 /* The same parts make the same bytes: what divides them is their digest. */
 bool parts_write (const part *parts, int n, bytes *out, char boundary[PARTS_LINE],
                   error *err) MUST_CHECK;
-
-#endif

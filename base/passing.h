@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sends open files from one process to another, over a socket pair that keeps messages apart. */
-#ifndef FERRY_BASE_PASSING_H
-#define FERRY_BASE_PASSING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ enum { MOST_PASSED = 8 };
 bool passing_send (int socket, const int *files, int n);
 /* Waits for exactly `n` of them; false: the other end was closed, or sent something else. */
 bool passing_take (int socket, int *files, int n);
-
-#endif

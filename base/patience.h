@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Waiting for a condition, with a limit. By the monotonic clock: if the time of day is set back,
    the wait does not grow. */
-#ifndef FERRY_BASE_PATIENCE_H
-#define FERRY_BASE_PATIENCE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ static inline void patience_wait (pthread_cond_t *c, pthread_mutex_t *lock, int6
   until.tv_nsec = ns % SECOND_NS;
   pthread_cond_timedwait (c, lock, &until);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Seeded random numbers, the same on every machine (splitmix64). */
-#ifndef FERRY_BASE_RANDOM_H
-#define FERRY_BASE_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ static inline uint64_t random_mix (uint64_t h, int64_t x) {
   h = (h ^ (uint64_t)x) * 0x9e3779b97f4a7c15u;
   return h ^ h >> 29;
 }
-
-#endif

@@ -4,8 +4,7 @@
    its process ends, however that happens; so nobody has to tidy up after a process that was killed.
    Locks belong to processes: one that closes the file by other ways loses them, and a child has
    none of its parent's. */
-#ifndef FERRY_BASE_ROSTER_H
-#define FERRY_BASE_ROSTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ bool roster_sit (roster *r, int row, int seat);
 /* True if another process has this seat; the caller's own seats do not show. */
 bool roster_seat_taken (const roster *r, int row, int seat);
 bool roster_taken (const roster *r, int row);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A process that reads what strangers send: no new privileges, no network, files of its own folder
    alone. Each part is there where the kernel has it. */
-#ifndef FERRY_BASE_SANDBOX_H
-#define FERRY_BASE_SANDBOX_H
+#pragma once
 
 #include "base/error.h"
 
@@ -23,5 +22,3 @@ bool sandbox_become (unsigned user, unsigned group, error *err) MUST_CHECK;
    be read and run, those below the current folder also written. False: a part that is to be had
    fails. */
 bool sandbox_enter (const char *const *reads, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* SHA-256 (FIPS 180-4), as a stream.  A digest names a trace; nothing here is a secret. */
-#ifndef FERRY_BASE_SHA256_H
-#define FERRY_BASE_SHA256_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void sha256_start (sha256 *s);
 void sha256_add (sha256 *s, const void *data, size_t size);
 /* Ends the stream; `text` gets 64 lower case hexadecimal digits. */
 void sha256_text (sha256 *s, char text[SHA256_TEXT]);
-
-#endif

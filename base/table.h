@@ -2,8 +2,7 @@
 /* Rows of a JSON file in either of two forms: an array of objects, or an object of columns (the
    packed form, in which a list is { "index": [..], "offset": [..] }).  A reader asks for cells and
    need not know which it is. */
-#ifndef FERRY_BASE_TABLE_H
-#define FERRY_BASE_TABLE_H
+#pragma once
 
 #include "base/json.h"
 
@@ -35,5 +34,3 @@ bool table_list (const table *t, const char *key, size_t row, table_place *place
 /* An error at one cell. */
 bool table_error (const table *t, const char *key, size_t row, error *err, const char *format, ...)
     PRINTF_LIKE (5, 6);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Quantities as people write them: "4GiB", "25 GB/s", "250us", "5%".  Values are int64; a text that
    is not a whole number of the base unit, is negative or overflows is refused. */
-#ifndef FERRY_BASE_UNITS_H
-#define FERRY_BASE_UNITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -57,5 +56,3 @@ const char *units_time (char text[UNITS_TEXT], int64_t ns);
 int64_t units_scale (int64_t a, int64_t b, int64_t c);
 /* a / b, rounded up; b > 0. */
 int64_t units_div_up (int64_t a, int64_t b);
-
-#endif

@@ -58,16 +58,15 @@ CLAIM (no_error_struct_is_allowed) {
 CLAIM (every_code_has_the_statuses_of_its_row) {
   static const struct {
     const char *name;
-    int exit, http;
+    int exit;
   } rows[] = {
-#define ERROR(name, exit, http, when) { #name, exit, http },
+#define ERROR(name, exit, when) { #name, exit },
 #include "base/error.def"
 #undef ERROR
   };
   for (int code = 0; code < ERROR_CODES; code++) {
     ck_assert_str_eq (error_name (code), rows[code].name);
     ck_assert_int_eq (error_exit_status (code), rows[code].exit);
-    ck_assert_int_eq (error_http_status (code), rows[code].http);
   }
 }
 
