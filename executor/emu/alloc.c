@@ -43,10 +43,7 @@ void memory_allocation_drop (machine *m, uint64_t at) {
 }
 
 CUresult cuMemAlloc_v2 (CUdeviceptr *out, size_t bytes) {
-  CUresult refused;
-  machine *m = machine_enter_uncaptured (&refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter_uncaptured (&refused));
   if (out == NULL || bytes == 0)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   uint64_t at = 0;
@@ -68,10 +65,7 @@ CUresult memory_finish_all (machine *m, int32_t on) {
 /* A driver waits for the device here and does not promise it, so the race checker does not count
    on it. */
 CUresult cuMemFree_v2 (CUdeviceptr at) {
-  CUresult refused;
-  machine *m = machine_enter_uncaptured (&refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter_uncaptured (&refused));
   range *r = memory_range (m, at);
   if (r == NULL || r->at != at || (r->kind != RANGE_ALLOC && r->kind != RANGE_ASYNC) || r->freed)
     return machine_leave (m, at == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
@@ -90,10 +84,7 @@ CUresult cuMemFree_v2 (CUdeviceptr at) {
 }
 
 CUresult cuMemGetInfo_v2 (size_t *free_bytes, size_t *total) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (free_bytes == NULL || total == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   *total = (size_t)m->config.memory_bytes;

@@ -19,8 +19,7 @@ static bool add_tip (stream *s, node *tip) {
 
 static CUresult take (machine *m, stream *s, CUgraphNodeType type, command *c, node **out) {
   if (s->capture->invalid) {
-    if (c != NULL)
-      command_drop (m, c);
+    command_drop (m, c);
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   }
   node *n = graph_add (m, s->capture->to, type, c, s->tips, s->n_tips);
@@ -110,8 +109,7 @@ CUresult capture_record (machine *m, stream *s, event *e) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (int32_t i = 0; i < s->n_tips; i++)
     tips[i] = s->tips[i];
-  if (e->recorded != NULL)
-    command_drop (m, e->recorded);
+  command_drop (m, e->recorded);
   e->recorded = NULL;
   free (e->tips);
   e->tips = tips;
@@ -213,9 +211,8 @@ static CUresult begin (machine *m, stream *s, CUstreamCaptureMode mode) {
 }
 
 CUresult cuStreamBeginCapture_v2 (CUstream handle, CUstreamCaptureMode mode) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  return m == NULL ? refused : machine_leave (m, begin (m, stream_of (m, handle), mode));
+  ENTER (m, machine_enter (true, &refused));
+  return machine_leave (m, begin (m, stream_of (m, handle), mode));
 }
 
 void capture_end (machine *m, capture *c) {
@@ -270,10 +267,7 @@ static CUresult finish (machine *m, stream *s, CUgraph *out) {
 }
 
 CUresult cuStreamEndCapture (CUstream handle, CUgraph *out) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE
                                        : finish (m, stream_of (m, handle), out));
 }
@@ -283,10 +277,7 @@ CUresult cuStreamEndCapture (CUstream handle, CUgraph *out) {
 CUresult cuStreamGetCaptureInfo_v3 (CUstream handle, CUstreamCaptureStatus *status, uint64_t *id,
                                     CUgraph *to, const CUgraphNode **deps,
                                     const CUgraphEdgeData **edges, size_t *n) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   const stream *s = stream_of (m, handle);
   if (s == NULL || status == NULL)
     return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE);

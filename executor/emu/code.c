@@ -53,10 +53,7 @@ static kernel *kernel_named (const machine *m, const char *name) {
 }
 
 static CUresult load (void **out, const void *image) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   CUresult r = out == NULL     ? CUDA_ERROR_INVALID_VALUE
                : image == NULL ? CUDA_ERROR_INVALID_IMAGE
                                : CUDA_SUCCESS;
@@ -66,10 +63,7 @@ static CUresult load (void **out, const void *image) {
 }
 
 static CUresult get (void **out, const void *module, const char *name) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (out == NULL || name == NULL || module != (const void *)&m->kernels)
     return machine_leave (m, out == NULL || name == NULL ? CUDA_ERROR_INVALID_VALUE
                                                          : CUDA_ERROR_INVALID_HANDLE);
@@ -111,10 +105,7 @@ EXPORT CUresult cuModuleUnload (CUmodule module);
 
 /* Its kernels stay, for the same reason. */
 CUresult cuModuleUnload (CUmodule module) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   bool is_one = (const void *)module == (const void *)&m->kernels;
   return machine_leave (m, is_one ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }
@@ -135,10 +126,7 @@ CUresult cuLibraryGetKernel (CUkernel *out, CUlibrary library, const char *name)
 }
 
 static CUresult name_of (const char **out, const void *f) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   const kernel *k = kernel_of (m, f);
   if (out != NULL && k != NULL)
     *out = k->told.name;
@@ -156,10 +144,7 @@ CUresult cuKernelGetName (const char **out, CUkernel f) {
 }
 
 static CUresult param (const void *f, size_t index, size_t *offset, size_t *bytes) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   const kernel *k = kernel_of (m, f);
   if (k == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
@@ -264,10 +249,7 @@ static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void 
 
 /* Entries do not call each other by name: who stands before the driver would be asked again. */
 static CUresult launch_call (const CUlaunchConfig *l, CUfunction f, void **params, void **extra) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   return machine_leave (m, l == NULL ? CUDA_ERROR_INVALID_VALUE : launch (m, l, f, params, extra));
 }
 
@@ -308,10 +290,7 @@ CUresult cuTensorMapEncodeTiled (CUtensorMap *out, CUtensorMapDataType type, uin
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   (void)interleave, (void)swizzle, (void)promotion, (void)fill;
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (out == NULL || rank < 1 || rank > 5 || dims == NULL || box == NULL || steps == NULL ||
       (rank > 1 && strides == NULL) || (uintptr_t)at % 16 != 0 ||
       !memory_is_device (m, (uintptr_t)at))

@@ -13,8 +13,8 @@ void command_hold (command *c) {
 }
 
 void command_drop (machine *m, command *c) {
-  assert (c->refs > 0);
-  if (--c->refs > 0)
+  assert (c == NULL || c->refs > 0);
+  if (c == NULL || --c->refs > 0)
     return;
   if (c->kind == COMMAND_WAIT)
     command_drop (m, c->as.target);
@@ -129,8 +129,7 @@ static void queue (machine *m, stream *s, command *c) {
   else
     s->head = c;
   s->tail = c;
-  if (s->last != NULL)
-    command_drop (m, s->last);
+  command_drop (m, s->last);
   command_hold (c);
   s->last = c;
 }

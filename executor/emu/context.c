@@ -85,10 +85,7 @@ static CUresult finish_all (machine *m, int32_t on) {
 
 /* Its things stay in the tables of the machine: nobody comes there without a context. */
 CUresult cuDevicePrimaryCtxReset_v2 (CUdevice d) {
-  CUresult refused;
-  machine *m = machine_enter (false, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (false, &refused));
   if (d < 0 || d >= m->n_cards)
     return machine_leave (m, CUDA_ERROR_INVALID_DEVICE);
   CUresult r = finish_all (m, d);
@@ -113,10 +110,7 @@ CUresult cuCtxCreate_v2 (CUcontext *out, unsigned int flags, CUdevice d) {
 }
 
 CUresult cuCtxDestroy_v2 (CUcontext c) {
-  CUresult refused;
-  machine *m = machine_enter (false, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (false, &refused));
   if (made_card (c) < 0 || m->made == 0)
     return machine_leave (m, CUDA_ERROR_INVALID_CONTEXT);
   CUresult r = finish_all (m, made_card (c));
@@ -159,10 +153,7 @@ CUresult cuCtxPopCurrent_v2 (CUcontext *out) {
 }
 
 CUresult cuCtxGetDevice (CUdevice *out) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (out == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   *out = contexts_card (m);
@@ -170,10 +161,7 @@ CUresult cuCtxGetDevice (CUdevice *out) {
 }
 
 CUresult cuCtxSynchronize (void) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (capture_any (m, true))
     return machine_leave (m, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   return machine_leave (m, finish_all (m, contexts_card (m)));

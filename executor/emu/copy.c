@@ -92,10 +92,7 @@ static CUresult copy (machine *m, stream *s, const copying *w) {
 }
 
 static CUresult copy_call (copying w, CUstream on, bool own_directions) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (own_directions) {
     w.to_device = memory_is_device (m, w.to);
     w.from_device = memory_is_device (m, w.from);
@@ -259,8 +256,7 @@ CUresult set_command (machine *m, stream *s, uint64_t to, uint32_t value, size_t
     return CUDA_ERROR_INVALID_VALUE;
   command *c = command_new (m, s, COMMAND_SET);
   if (c == NULL || !add_touch (c, to, (int64_t)count * width, true)) {
-    if (c != NULL)
-      command_drop (m, c);
+    command_drop (m, c);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   c->as.set.to = to;
@@ -273,10 +269,7 @@ CUresult set_command (machine *m, stream *s, uint64_t to, uint32_t value, size_t
 
 static CUresult set (uint64_t to, uint32_t value, size_t count, int width, CUstream on,
                      bool waits) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   stream *s = stream_of (m, on);
   if (s == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated machine: its devices, their memory, their streams.  One lock guards everything here
    but where a comment says otherwise; kernels and copies of the real clock run without it. */
-#ifndef FERRY_EXECUTOR_EMU_CORE_H
-#define FERRY_EXECUTOR_EMU_CORE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -235,6 +234,13 @@ CUresult machine_device (CUdevice d, bool there);
 /* For a call that a driver forbids while a stream is captured: it ends the capture. */
 machine *machine_enter_uncaptured (CUresult *refused);
 machine *machine_enter_stuck (void); /* even where an error stays; NULL: no machine */
+/* How a call of the driver begins: with `m` locked by one of the above, which are given `&refused`,
+   or with its return. */
+#define ENTER(m, how) \
+  CUresult refused;   \
+  machine *m = how;   \
+  if (m == NULL)      \
+  return refused
 /* The device whose primary context this is; -1: none of this process. */
 int32_t machine_card_of (const void *context);
 CUresult machine_leave (machine *m, CUresult result);
@@ -316,7 +322,7 @@ CUresult command_issue (machine *m, command *c);
 /* The stream goes on when the target is done. */
 CUresult command_await (machine *m, stream *s, command *target);
 void command_hold (command *c);
-void command_drop (machine *m, command *c);
+void command_drop (machine *m, command *c);     /* NULL is allowed */
 CUresult stream_finish (machine *m, stream *s); /* the host waits */
 CUresult command_finish (machine *m, command *c);
 void command_done (machine *m, command *c); /* the head of its stream: taken off */
@@ -366,6 +372,3 @@ bool virtual_step (
 
 /* real.c */
 void *real_work (void *s); /* the thread of one stream */
-int64_t real_clock (void);
-
-#endif

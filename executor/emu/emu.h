@@ -2,8 +2,7 @@
 /* The emulated driver's offers beyond the driver API: its configuration, its kernels, its clock,
    what its race checker found.  A program finds these entries with dlsym; a real driver has none.
    All return CUresult. */
-#ifndef FERRY_EXECUTOR_EMU_EMU_H
-#define FERRY_EXECUTOR_EMU_EMU_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -128,5 +127,3 @@ typedef CUresult (*emu_high_bytes) (int64_t *bytes);
 #define EMU_HOST_TOUCHES "emuHostTouches"
 #define EMU_TAG "emuTag"
 #define EMU_HIGH_BYTES "emuHighBytes"
-
-#endif

@@ -35,10 +35,7 @@ static int32_t free_event (machine *m) {
 }
 
 CUresult cuEventCreate (CUevent *out, unsigned int flags) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (out == NULL || flags > (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING))
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   int32_t i = free_event (m);
@@ -61,8 +58,7 @@ CUresult cuEventDestroy_v2 (CUevent handle) {
   event *e = event_of (m, handle);
   if (e == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
-  if (e->recorded != NULL)
-    command_drop (m, e->recorded);
+  command_drop (m, e->recorded);
   e->recorded = NULL;
   e->live = false;
   free (e->tips);
@@ -90,8 +86,7 @@ static CUresult record (machine *m, event *e, stream *s) {
   if (c == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   command_hold (c);
-  if (e->recorded != NULL)
-    command_drop (m, e->recorded);
+  command_drop (m, e->recorded);
   e->recorded = c;
   e->captured = 0;
   return command_issue (m, c);
@@ -116,21 +111,15 @@ CUresult event_wait_on (machine *m, CUevent handle, stream *s) {
 }
 
 CUresult cuEventRecord (CUevent handle, CUstream on) {
-  CUresult refused;
   event *e;
-  machine *m = enter_event (handle, &e, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_event (handle, &e, &refused));
   stream *s = stream_of (m, on);
   return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : record (m, e, s));
 }
 
 CUresult cuStreamWaitEvent (CUstream handle, CUevent awaited, unsigned int flags) {
-  CUresult refused;
   event *e;
-  machine *m = enter_event (awaited, &e, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_event (awaited, &e, &refused));
   stream *s = stream_of (m, handle);
   if (s == NULL || flags > 1)
     return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE);
@@ -151,11 +140,8 @@ static machine *enter_asked (CUevent handle, event **e, CUresult *refused) {
 }
 
 CUresult cuEventQuery (CUevent handle) {
-  CUresult refused;
   event *e;
-  machine *m = enter_asked (handle, &e, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_asked (handle, &e, &refused));
   if (!command_asked (m, e->recorded))
     return machine_leave (m, CUDA_ERROR_NOT_READY);
   if (m->stuck != CUDA_SUCCESS)
@@ -165,11 +151,8 @@ CUresult cuEventQuery (CUevent handle) {
 }
 
 CUresult cuEventSynchronize (CUevent handle) {
-  CUresult refused;
   event *e;
-  machine *m = enter_asked (handle, &e, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_asked (handle, &e, &refused));
   command *c = e->recorded;
   if (c == NULL)
     return machine_leave (m, CUDA_SUCCESS);
@@ -182,11 +165,8 @@ CUresult cuEventSynchronize (CUevent handle) {
 }
 
 CUresult cuEventElapsedTime_v2 (float *out, CUevent from, CUevent to) {
-  CUresult refused;
   event *a;
-  machine *m = enter_event (from, &a, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_event (from, &a, &refused));
   event *b = event_of (m, to);
   CUresult r = out == NULL                                  ? CUDA_ERROR_INVALID_VALUE
                : b == NULL || !a->timed || !b->timed        ? CUDA_ERROR_INVALID_HANDLE
@@ -199,11 +179,8 @@ CUresult cuEventElapsedTime_v2 (float *out, CUevent from, CUevent to) {
 }
 
 CUresult emuEventTime (CUevent handle, int64_t *ns) {
-  CUresult refused;
   event *e;
-  machine *m = enter_event (handle, &e, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_event (handle, &e, &refused));
   if (e->recorded == NULL || !e->recorded->done)
     return machine_leave (m,
                           e->recorded == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_READY);
@@ -212,11 +189,8 @@ CUresult emuEventTime (CUevent handle, int64_t *ns) {
 }
 
 CUresult emuOrdered (CUevent first, CUevent then, int *yes) {
-  CUresult refused;
   event *a;
-  machine *m = enter_event (first, &a, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_event (first, &a, &refused));
   const event *b = event_of (m, then);
   const command *x = a->recorded, *y = b == NULL ? NULL : b->recorded;
   if (x == NULL || y == NULL || x->seen == NULL || y->seen == NULL)

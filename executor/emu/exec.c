@@ -121,13 +121,11 @@ void exec_drop (machine *m, exec *x) {
   struct graphs *all = m->graphs;
   if (x->last != NULL && !m->closing)
     (void)command_finish (m, x->last);
-  if (x->last != NULL)
-    command_drop (m, x->last);
+  command_drop (m, x->last);
   for (int32_t i = 1; i < x->n_chains && !m->closing; i++)
     stream_remove (m, x->chains[i]);
   for (int32_t i = 0; i < x->n; i++) {
-    if (x->links[i].c != NULL)
-      command_drop (m, x->links[i].c);
+    command_drop (m, x->links[i].c);
     free (x->links[i].deps);
   }
   free (x->links);
@@ -173,16 +171,12 @@ static CUresult instantiate (machine *m, CUgraphExec *out, const graph *g, uint6
 }
 
 CUresult cuGraphInstantiateWithFlags (CUgraphExec *out, CUgraph handle, unsigned long long flags) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  return m == NULL ? refused : machine_leave (m, instantiate (m, out, graph_of (m, handle), flags));
+  ENTER (m, machine_enter (true, &refused));
+  return machine_leave (m, instantiate (m, out, graph_of (m, handle), flags));
 }
 
 CUresult cuGraphExecDestroy (CUgraphExec handle) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   exec *x = exec_of (m, handle);
   if (x != NULL)
     exec_drop (m, x);
@@ -225,27 +219,21 @@ static CUresult launch_all (machine *m, exec *x, stream *s, command **told) {
     r = tell (m, s, &mark);
   for (int32_t i = 1; i < x->n_chains && r == CUDA_SUCCESS; i++)
     r = command_await (m, x->chains[i], mark);
-  if (mark != NULL)
-    command_drop (m, mark);
+  command_drop (m, mark);
   for (int32_t i = 0; i < x->n && r == CUDA_SUCCESS; i++)
     r = launch_link (m, x, i, x->links[i].chain == 0 ? s : x->chains[x->links[i].chain], told);
   for (int32_t i = 1; i < x->n_chains && r == CUDA_SUCCESS; i++) {
     r = tell (m, x->chains[i], &mark);
     r = r == CUDA_SUCCESS ? command_await (m, s, mark) : r;
-    if (mark != NULL)
-      command_drop (m, mark);
+    command_drop (m, mark);
   }
-  if (x->last != NULL)
-    command_drop (m, x->last);
+  command_drop (m, x->last);
   x->last = NULL;
   return r == CUDA_SUCCESS ? tell (m, s, &x->last) : r;
 }
 
 CUresult cuGraphLaunch (CUgraphExec handle, CUstream on) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   exec *x = exec_of (m, handle);
   stream *s = stream_of (m, on);
   if (x == NULL || s == NULL)
@@ -257,8 +245,7 @@ CUresult cuGraphLaunch (CUgraphExec handle, CUstream on) {
   command **told = calloc ((size_t)x->n + 1, sizeof (command *));
   CUresult r = told == NULL ? CUDA_ERROR_OUT_OF_MEMORY : launch_all (m, x, s, told);
   for (int32_t i = 0; told != NULL && i < x->n; i++)
-    if (told[i] != NULL)
-      command_drop (m, told[i]);
+    command_drop (m, told[i]);
   free (told);
   return machine_leave (m, r);
 }
@@ -280,10 +267,7 @@ static void replace (machine *m, link *own, command *c) {
 }
 
 #define SET(type, make)                                                    \
-  CUresult refused;                                                        \
-  machine *m = machine_enter (true, &refused);                             \
-  if (m == NULL)                                                           \
-    return refused;                                                        \
+  ENTER (m, machine_enter (true, &refused));                               \
   link *own = link_of (m, handle, of, type);                               \
   command *c = NULL;                                                       \
   CUresult r = own == NULL || p == NULL ? CUDA_ERROR_INVALID_VALUE : make; \
@@ -342,10 +326,7 @@ static CUresult update (machine *m, exec *x, const graph *g, CUgraphExecUpdateRe
 
 CUresult cuGraphExecUpdate_v2 (CUgraphExec handle, CUgraph with,
                                CUgraphExecUpdateResultInfo *info) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   exec *x = exec_of (m, handle);
   const graph *g = graph_of (m, with);
   if (x == NULL || g == NULL || info == NULL)

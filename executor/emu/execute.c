@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "executor/emu/core.h"

@@ -62,8 +62,7 @@ node *graph_add (machine *m, graph *g, CUgraphNodeType type, command *c, node *c
   if (own == NULL || rows == NULL || !pointers_add ((void ***)&g->nodes, &g->n, own)) {
     free (own);
     free (rows);
-    if (c != NULL)
-      command_drop (m, c);
+    command_drop (m, c);
     return NULL;
   }
   for (int32_t i = 0; i < n; i++)
@@ -116,8 +115,7 @@ bool held_frees (held *h, uint64_t at) {
 void graph_drop (machine *m, graph *g) {
   for (int32_t i = 0; i < g->n; i++) {
     node *n = g->nodes[i];
-    if (n->c != NULL)
-      command_drop (m, n->c);
+    command_drop (m, n->c);
     if (n->child != NULL)
       graph_drop (m, n->child);
     free (n->deps);
@@ -162,10 +160,7 @@ graph *graph_copy (machine *m, const graph *g, bool is_child) {
 /* ---- calls about graphs ---- */
 
 CUresult cuGraphCreate (CUgraph *out, unsigned int flags) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (out == NULL || flags != 0)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   *out = (CUgraph)graph_new (m, false);
@@ -186,11 +181,8 @@ static machine *enter_graph (CUgraph handle, graph **g, CUresult *refused) {
 }
 
 CUresult cuGraphDestroy (CUgraph handle) {
-  CUresult refused;
   graph *g;
-  machine *m = enter_graph (handle, &g, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_graph (handle, &g, &refused));
   if (g->is_child)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   graph_drop (m, g);
@@ -198,11 +190,8 @@ CUresult cuGraphDestroy (CUgraph handle) {
 }
 
 CUresult cuGraphClone (CUgraph *out, CUgraph handle) {
-  CUresult refused;
   graph *g;
-  machine *m = enter_graph (handle, &g, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_graph (handle, &g, &refused));
   if (out == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   *out = (CUgraph)graph_copy (m, g, false);
@@ -210,11 +199,8 @@ CUresult cuGraphClone (CUgraph *out, CUgraph handle) {
 }
 
 CUresult cuGraphGetNodes (CUgraph handle, CUgraphNode *out, size_t *n) {
-  CUresult refused;
   graph *g;
-  machine *m = enter_graph (handle, &g, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_graph (handle, &g, &refused));
   if (n == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   for (size_t i = 0; out != NULL && i < *n; i++)
@@ -269,12 +255,10 @@ static CUresult add (machine *m, CUgraphNode *out, graph *g, const CUgraphNode *
 
 /* `make` sets r and c from the call's parameters, which are there where `given`. */
 #define ADD(type, given, make)                          \
-  CUresult r = CUDA_SUCCESS, refused;                   \
+  CUresult r = CUDA_SUCCESS;                            \
   command *c = NULL;                                    \
   graph *g;                                             \
-  machine *m = enter_graph (handle, &g, &refused);      \
-  if (m == NULL)                                        \
-    return refused;                                     \
+  ENTER (m, enter_graph (handle, &g, &refused));        \
   if (!(given))                                         \
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE); \
   make;                                                 \
@@ -356,12 +340,9 @@ static machine *enter_node (CUgraphNode handle, int type, bool given, node **n, 
   return NULL;
 }
 
-#define ASK(type, given)                                              \
-  CUresult refused;                                                   \
-  node *n;                                                            \
-  machine *m = enter_node (handle, (int)(type), given, &n, &refused); \
-  if (m == NULL)                                                      \
-  return refused
+#define ASK(type, given) \
+  node *n;               \
+  ENTER (m, enter_node (handle, (int)(type), given, &n, &refused))
 
 CUresult cuGraphNodeGetType (CUgraphNode handle, CUgraphNodeType *out) {
   ASK (-1, out != NULL);

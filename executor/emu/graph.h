@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Graphs of commands: captured from streams or built node by node, made ready, launched. */
-#ifndef FERRY_EXECUTOR_EMU_GRAPH_H
-#define FERRY_EXECUTOR_EMU_GRAPH_H
+#pragma once
 
 #include "executor/emu/core.h"
 
@@ -88,5 +87,3 @@ void capture_end (machine *m, capture *c); /* no stream is captured by it any mo
 
 /* exec.c */
 void exec_drop (machine *m, exec *x);
-
-#endif

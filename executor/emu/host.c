@@ -66,10 +66,7 @@ bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, 
 }
 
 CUresult emuHostTouches (const void *at, size_t bytes, int writes) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   bool done = machine_host_touches (m, (uintptr_t)at, (int64_t)bytes, writes != 0, "the host");
   return machine_leave (m, done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }

@@ -2,8 +2,7 @@
 /* The links: of each device an engine a direction, rates that depend on which engines carry, and on
    what devices share.  Written from docs/machine-model.md, "Copies and rates" and "Ranks of one
    host"; times are whole nanoseconds and given by the caller, so both clocks use it. */
-#ifndef FERRY_EXECUTOR_EMU_LINK_H
-#define FERRY_EXECUTOR_EMU_LINK_H
+#pragma once
 
 #include "executor/emu/emu.h"
 
@@ -41,5 +40,3 @@ void link_carry (link_state *l, int64_t to_ns);
 bool link_ended (link_state *l, int engine);
 /* When the engine's copy ends if no other begins. */
 int64_t link_end_of (const link_state *l, int engine);
-
-#endif

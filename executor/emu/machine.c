@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "executor/emu/core.h"
 
 EXPORT CUresult emuConfigure (const emu_config *c);
@@ -42,15 +42,13 @@ static void machine_free (machine *m) {
     stream *s = m->streams[i];
     while (s->head != NULL)
       command_done (m, s->head);
-    if (s->last != NULL)
-      command_drop (m, s->last);
+    command_drop (m, s->last);
     race_clock_free (s->seen);
     free (s->tips);
     free (s);
   }
   for (int32_t i = 0; i < m->n_events; i++) {
-    if (m->events[i].recorded != NULL)
-      command_drop (m, m->events[i].recorded);
+    command_drop (m, m->events[i].recorded);
     free (m->events[i].tips);
   }
   for (int32_t i = 0; i < m->n_hosts; i++) {
@@ -86,7 +84,7 @@ static machine *machine_new (const emu_config *c) {
   pthread_condattr_setclock (&a, CLOCK_MONOTONIC);
   pthread_cond_init (&m->changed, &a);
   pthread_condattr_destroy (&a);
-  m->since_ns = real_clock ();
+  m->since_ns = monotonic_ns ();
   m->n_cards = c->cards == 0 ? 1 : c->cards;
   link_start (&m->link, &m->config);
   bool good = memory_start (m) && graphs_start (m);
@@ -202,7 +200,7 @@ CUresult machine_leave (machine *m, CUresult result) {
 }
 
 int64_t machine_now (const machine *m) {
-  return m->config.clock == EMU_VIRTUAL ? m->now_ns : real_clock () - m->since_ns;
+  return m->config.clock == EMU_VIRTUAL ? m->now_ns : monotonic_ns () - m->since_ns;
 }
 
 void machine_spend (machine *m, int64_t ns) {
@@ -247,10 +245,7 @@ uint64_t machine_tag (void) {
 }
 
 CUresult emuTag (uint64_t owner) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   own_tag = owner;
   return machine_leave (m, CUDA_SUCCESS);
 }
@@ -292,10 +287,7 @@ CUresult cuDriverGetVersion (int *version) {
 }
 
 CUresult machine_device (CUdevice d, bool there) {
-  CUresult refused;
-  machine *m = machine_enter (false, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (false, &refused));
   return machine_leave (m, !there                     ? CUDA_ERROR_INVALID_VALUE
                            : d < 0 || d >= m->n_cards ? CUDA_ERROR_INVALID_DEVICE
                                                       : CUDA_SUCCESS);

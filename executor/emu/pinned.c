@@ -14,10 +14,7 @@ static CUresult pin (machine *m, range r) {
 }
 
 CUresult cuMemHostAlloc (void **out, size_t bytes, unsigned int flags) {
-  CUresult refused;
-  machine *m = machine_enter_uncaptured (&refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter_uncaptured (&refused));
   if (out == NULL || bytes == 0 || flags > 7)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   if (bytes > (size_t)1 << 46)
@@ -59,18 +56,12 @@ static CUresult unpin (machine *m, void *at, range_kind kind) {
 }
 
 CUresult cuMemFreeHost (void *at) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   return machine_leave (m, unpin (m, at, RANGE_HOST));
 }
 
 CUresult cuMemHostRegister_v2 (void *at, size_t bytes, unsigned int flags) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (at == NULL || bytes == 0 || bytes > (size_t)1 << 46 || flags > 15)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   range r = { .at = (uintptr_t)at,
@@ -84,9 +75,6 @@ CUresult cuMemHostRegister_v2 (void *at, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemHostUnregister (void *at) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   return machine_leave (m, unpin (m, at, RANGE_REGISTERED));
 }

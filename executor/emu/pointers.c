@@ -46,10 +46,7 @@ static bool answer (const machine *m, CUpointer_attribute a, void *out, uint64_t
 }
 
 CUresult cuPointerGetAttribute (void *out, CUpointer_attribute a, CUdeviceptr at) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   bool good = out != NULL && answer (m, a, out, at);
   return machine_leave (m, good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
@@ -57,10 +54,7 @@ CUresult cuPointerGetAttribute (void *out, CUpointer_attribute a, CUdeviceptr at
 /* Unknown addresses are no error here: the answers are zero. */
 CUresult cuPointerGetAttributes (unsigned int count, CUpointer_attribute *a, void **out,
                                  CUdeviceptr at) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   bool good = a != NULL && out != NULL;
   for (unsigned int i = 0; good && i < count; i++) {
     good = out[i] != NULL;
@@ -77,10 +71,7 @@ CUresult cuPointerGetAttributes (unsigned int count, CUpointer_attribute *a, voi
 }
 
 CUresult cuMemGetAddressRange_v2 (CUdeviceptr *base, size_t *size, CUdeviceptr at) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   const mapping *p = memory_mapping (m, at);
   if (p == NULL)
     return machine_leave (m, CUDA_ERROR_NOT_FOUND);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Stream-ordered allocation, from the one default pool. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "executor/emu/core.h"
@@ -27,10 +26,7 @@ static CUresult allocate_captured (machine *m, stream *s, CUdeviceptr *out, size
 }
 
 CUresult cuMemAllocAsync (CUdeviceptr *out, size_t bytes, CUstream on) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   stream *s = stream_of (m, on);
   if (out == NULL || bytes == 0 || s == NULL)
     return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE);
@@ -71,10 +67,7 @@ CUresult cuMemAllocFromPoolAsync (CUdeviceptr *out, size_t bytes, CUmemoryPool p
 }
 
 CUresult cuMemFreeAsync (CUdeviceptr at, CUstream on) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   stream *s = stream_of (m, on);
   range *r = memory_range (m, at);
   if (s == NULL)
@@ -108,10 +101,7 @@ static bool is_pool (const machine *m, CUmemoryPool pool) {
 }
 
 CUresult cuDeviceGetDefaultMemPool (CUmemoryPool *out, CUdevice d) {
-  CUresult refused;
-  machine *m = machine_enter (false, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (false, &refused));
   if (out == NULL || d < 0 || d >= m->n_cards)
     return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
   *out = (CUmemoryPool)(void *)&m->pool_used;
@@ -154,10 +144,7 @@ static bool pool_value (machine *m, CUmemPool_attribute a, void *value, bool set
 }
 
 static CUresult pool_attribute (CUmemoryPool pool, CUmemPool_attribute a, void *value, bool set) {
-  CUresult refused;
-  machine *m = machine_enter (false, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (false, &refused));
   bool good = is_pool (m, pool) && value != NULL && pool_value (m, a, value, set);
   return machine_leave (m, good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
@@ -172,9 +159,6 @@ CUresult cuMemPoolGetAttribute (CUmemoryPool pool, CUmemPool_attribute a, void *
 
 CUresult cuMemPoolTrimTo (CUmemoryPool pool, size_t keep) {
   (void)keep;
-  CUresult refused;
-  machine *m = machine_enter (false, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (false, &refused));
   return machine_leave (m, is_pool (m, pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }

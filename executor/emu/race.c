@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 enum { KEPT_RACES = 32, READERS = 8 };
 
 /* A stretch of memory that has been accessed alike. Readers of one actor replace each other: the
@@ -149,15 +151,7 @@ static void note (const race_clock *seen, stretch *s, race_access by, const race
 
 /* The index of the first stretch that ends behind `at`. */
 static int64_t find (const race_state *r, int64_t at) {
-  int64_t low = 0, high = r->count;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (r->stretches[middle].end <= at)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (i, 0, r->count, r->stretches[i].end > at);
 }
 
 static bool insert (race_state *r, int64_t i, const stretch *s) {

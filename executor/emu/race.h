@@ -4,8 +4,7 @@
    issued, in the order of the calls: what orders two accesses is already decided then, so a missing
    wait is found whatever the timing, on the first run; and so is who uses bytes that have been
    given to somebody else since, though every access waits for the one before. */
-#ifndef FERRY_EXECUTOR_EMU_RACE_H
-#define FERRY_EXECUTOR_EMU_RACE_H
+#pragma once
 
 #include "executor/emu/emu.h"
 
@@ -42,5 +41,3 @@ bool race_clock_knows (const race_clock *c, const race_clock *earlier); /* all o
 /* `seen` is what is ordered before this access. false: no memory. */
 bool race_touch (race_state *r, const race_clock *seen, race_access by, const race_range *x);
 int race_list (const race_state *r, emu_race *out, int capacity);
-
-#endif

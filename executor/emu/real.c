@@ -7,17 +7,12 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/order.h"
 #include "executor/emu/core.h"
 
 /* A scheduler with more to run than processors keeps a thread waiting for some of its slices. */
 enum { FORGIVEN_NS = 25000000 };
-
-int64_t real_clock (void) {
-  struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* The nominal end, or the real one where that is too late to be forgiven. */
 static int64_t settle_end (const machine *m, int64_t nominal_ns) {

@@ -68,10 +68,7 @@ stream *stream_of (machine *m, CUstream handle) {
 
 CUresult cuStreamCreateWithPriority (CUstream *out, unsigned int flags, int priority) {
   (void)priority; /* kernels do not take each other's time here, so there is nothing to prefer */
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (out == NULL || flags > CU_STREAM_NON_BLOCKING)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   *out = (CUstream)stream_add (m, contexts_card (m), flags);
@@ -99,8 +96,7 @@ void stream_remove (machine *m, stream *s) {
     i++;
   memmove (m->streams + i, m->streams + i + 1, (size_t)(m->n_streams - i - 1) * sizeof (stream *));
   m->n_streams--;
-  if (s->last != NULL)
-    command_drop (m, s->last);
+  command_drop (m, s->last);
   race_clock_free (s->seen);
   free (s->tips);
   free (s);
@@ -140,11 +136,8 @@ static bool is_captured (const machine *m, const stream *s) {
 }
 
 CUresult cuStreamSynchronize (CUstream handle) {
-  CUresult refused;
   stream *s;
-  machine *m = enter_stream (handle, &s, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_stream (handle, &s, &refused));
   if (is_captured (m, s))
     return machine_leave (m, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CUresult r = CUDA_SUCCESS;
@@ -158,11 +151,8 @@ CUresult cuStreamSynchronize (CUstream handle) {
 }
 
 CUresult cuStreamQuery (CUstream handle) {
-  CUresult refused;
   stream *s;
-  machine *m = enter_stream (handle, &s, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_stream (handle, &s, &refused));
   if (is_captured (m, s))
     return machine_leave (m, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   if (!command_asked (m, s->last))
@@ -171,11 +161,8 @@ CUresult cuStreamQuery (CUstream handle) {
 }
 
 CUresult cuStreamGetCtx (CUstream handle, CUcontext *out) {
-  CUresult refused;
   stream *s;
-  machine *m = enter_stream (handle, &s, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_stream (handle, &s, &refused));
   if (out != NULL)
     *out = (CUcontext)&m->cards[s->card];
   return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
@@ -183,11 +170,8 @@ CUresult cuStreamGetCtx (CUstream handle, CUcontext *out) {
 
 static CUresult issue_host (CUstream handle, CUhostFn function, CUstreamCallback callback,
                             void *user) {
-  CUresult refused;
   stream *s;
-  machine *m = enter_stream (handle, &s, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_stream (handle, &s, &refused));
   command *c = function == NULL && callback == NULL ? NULL : command_new (m, s, COMMAND_HOST);
   if (c == NULL)
     return machine_leave (m, function == NULL && callback == NULL ? CUDA_ERROR_INVALID_VALUE
@@ -208,10 +192,7 @@ CUresult cuStreamAddCallback (CUstream handle, CUstreamCallback callback, void *
 }
 
 CUresult emuAdvance (void) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   if (m->config.clock != EMU_VIRTUAL)
     return machine_leave (m, CUDA_ERROR_NOT_SUPPORTED);
   while (virtual_step (m))
@@ -221,22 +202,16 @@ CUresult emuAdvance (void) {
 }
 
 CUresult emuHold (CUstream handle, int on) {
-  CUresult refused;
   stream *s;
-  machine *m = enter_stream (handle, &s, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_stream (handle, &s, &refused));
   s->held = on != 0;
   pthread_cond_broadcast (&m->changed);
   return machine_leave (m, CUDA_SUCCESS);
 }
 
 CUresult emuStreamCopies (CUstream handle, int64_t *count) {
-  CUresult refused;
   stream *s;
-  machine *m = enter_stream (handle, &s, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, enter_stream (handle, &s, &refused));
   *count = s->copies;
   return machine_leave (m, CUDA_SUCCESS);
 }

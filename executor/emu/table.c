@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "executor/emu/core.h"
 
 static uint64_t address_of (const table *t, int64_t i) {
@@ -14,15 +15,7 @@ static uint64_t address_of (const table *t, int64_t i) {
 
 /* How many rows have an address not above. */
 static int64_t rank (const table *t, uint64_t at) {
-  int64_t low = 0, high = t->count;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (address_of (t, middle) <= at)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (i, 0, t->count, address_of (t, i) > at);
 }
 
 bool table_insert (table *t, const void *row) {

@@ -19,10 +19,7 @@ static bool is_plain (const machine *m, const CUmemAllocationProp *p) {
 
 CUresult cuMemGetAllocationGranularity (size_t *out, const CUmemAllocationProp *p,
                                         CUmemAllocationGranularity_flags flags) {
-  CUresult refused;
-  machine *m = machine_enter (false, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (false, &refused));
   bool good = out != NULL && is_plain (m, p) && flags <= CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
   if (good)
     *out = (size_t)m->config.granule_bytes;
@@ -32,10 +29,7 @@ CUresult cuMemGetAllocationGranularity (size_t *out, const CUmemAllocationProp *
 CUresult cuMemAddressReserve (CUdeviceptr *out, size_t bytes, size_t align, CUdeviceptr wish,
                               unsigned long long flags) {
   (void)wish; /* a hint */
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   int64_t granule = m->config.granule_bytes;
   if (out == NULL || bytes == 0 || bytes > (size_t)1 << 46 || !is_granular (m, bytes) ||
       flags != 0 || (align & (align - 1)) != 0 || align > (size_t)1 << 40)
@@ -53,10 +47,7 @@ CUresult cuMemAddressReserve (CUdeviceptr *out, size_t bytes, size_t align, CUde
 }
 
 CUresult cuMemAddressFree (CUdeviceptr at, size_t bytes) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   range *r = memory_range (m, at);
   const mapping *p = table_find (&m->mappings, at + bytes - 1);
   if (r == NULL || r->kind != RANGE_RESERVED || r->at != at || r->bytes != (int64_t)bytes ||
@@ -83,10 +74,7 @@ static void handle_settle (machine *m, handle *h) {
 
 CUresult cuMemCreate (CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *p,
                       unsigned long long flags) {
-  CUresult refused;
-  machine *m = machine_enter_uncaptured (&refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter_uncaptured (&refused));
   if (out == NULL || bytes == 0 || bytes > (size_t)1 << 53 || !is_granular (m, bytes) ||
       !is_plain (m, p) || flags != 0)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
@@ -109,10 +97,7 @@ CUresult cuMemCreate (CUmemGenericAllocationHandle *out, size_t bytes, const CUm
 }
 
 CUresult cuMemRelease (CUmemGenericAllocationHandle h) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter (true, &refused));
   handle *x = handle_of (m, h);
   if (x == NULL || x->released)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
@@ -123,10 +108,7 @@ CUresult cuMemRelease (CUmemGenericAllocationHandle h) {
 
 CUresult cuMemMap (CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle h,
                    unsigned long long flags) {
-  CUresult refused;
-  machine *m = machine_enter_uncaptured (&refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter_uncaptured (&refused));
   handle *x = handle_of (m, h);
   const range *r = memory_range (m, at);
   const mapping *p = bytes == 0 ? NULL : table_find (&m->mappings, at + bytes - 1);
@@ -160,10 +142,7 @@ static bool are_whole (const machine *m, uint64_t at, int64_t bytes) {
 }
 
 CUresult cuMemUnmap (CUdeviceptr at, size_t size) {
-  CUresult refused;
-  machine *m = machine_enter_uncaptured (&refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter_uncaptured (&refused));
   int64_t bytes = (int64_t)size;
   if (!are_whole (m, at, bytes) || (!m->config.lenient && memory_in_use (m, at, bytes)))
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
@@ -180,10 +159,7 @@ CUresult cuMemUnmap (CUdeviceptr at, size_t size) {
 }
 
 CUresult cuMemSetAccess (CUdeviceptr at, size_t size, const CUmemAccessDesc *d, size_t count) {
-  CUresult refused;
-  machine *m = machine_enter_uncaptured (&refused);
-  if (m == NULL)
-    return refused;
+  ENTER (m, machine_enter_uncaptured (&refused));
   int64_t bytes = (int64_t)size;
   if (d == NULL || count != 1 || !is_device (m, d->location) || !are_whole (m, at, bytes) ||
       (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && d->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&

@@ -131,17 +131,16 @@ static void head_forward (const head *h, float *scores) {
   }
 }
 
-bool op_attention_fwd (const work *k, error *err) {
+void op_attention_fwd (const work *k) {
   const compute_attention *s = &k->c->attention;
-  float *scores = ops_scratch (k, min_of (QUERIES, s->queries) * s->keys, err);
+  float *scores = ops_scratch (k, min_of (QUERIES, s->queries) * s->keys);
   if (scores == NULL)
-    return false;
+    return;
   for (int64_t item = 0; item < k->items; item++)
     for (int64_t i = 0; i < s->heads; i++) {
       head h = head_of (k, false, item, i);
       head_forward (&h, scores);
     }
-  return true;
 }
 
 /* p holds scores and becomes what dropout left of the probabilities; dp, which holds the gradient
@@ -205,12 +204,12 @@ static void head_backward (const head *h, float *scores, float *dscores) {
   }
 }
 
-bool op_attention_bwd (const work *k, error *err) {
+void op_attention_bwd (const work *k) {
   const compute_attention *s = &k->c->attention;
   int64_t room = min_of (QUERIES, s->queries) * s->keys;
-  float *scores = ops_scratch (k, 2 * room, err);
+  float *scores = ops_scratch (k, 2 * room);
   if (scores == NULL)
-    return false;
+    return;
   for (int i = 6; i < 9; i++)
     if (k->at[i] != NULL)
       memset (k->at[i], 0, (size_t)(k->items * k->elements[i]) * sizeof (float));
@@ -219,13 +218,11 @@ bool op_attention_bwd (const work *k, error *err) {
       head h = head_of (k, true, item, i);
       head_backward (&h, scores, scores + room);
     }
-  return true;
 }
 
 /* ---- softmax of what is in memory ---- */
 
-bool op_softmax_fwd (const work *k, error *err) {
-  (void)err;
+void op_softmax_fwd (const work *k) {
   const compute_softmax *s = &k->c->softmax;
   const float *x = ops_float (k, 0);
   float *y = ops_out (k, 1, 0);
@@ -235,11 +232,9 @@ bool op_softmax_fwd (const work *k, error *err) {
     memmove (y, x, (size_t)s->columns * sizeof *y);
     softmax_row (y, n < 0 ? 0 : n, s->columns);
   }
-  return true;
 }
 
-bool op_softmax_bwd (const work *k, error *err) {
-  (void)err;
+void op_softmax_bwd (const work *k) {
   const compute_softmax *s = &k->c->softmax;
   const float *y = ops_float (k, 0), *dy = ops_float (k, 1);
   float *dx = ops_out (k, 2, 1);
@@ -251,17 +246,16 @@ bool op_softmax_bwd (const work *k, error *err) {
     for (int64_t j = 0; j < s->columns; j++)
       dx[j] = y[j] * (dy[j] - (float)dot);
   }
-  return true;
 }
 
 /* ---- rotary positions ---- */
 
-static bool rotate (const work *k, float sign, error *err) {
+static void rotate (const work *k, float sign) {
   const compute_rotary *s = &k->c->rotary;
   int64_t half = s->width / 2, row = s->heads * s->width;
-  float *turns = ops_scratch (k, 2 * half + 2, err);
+  float *turns = ops_scratch (k, 2 * half + 2);
   if (turns == NULL)
-    return false;
+    return;
   for (int64_t r = 0; r < s->rows; r++) {
     for (int64_t i = 0; i < half; i++) {
       double angle = (double)r * pow ((double)s->theta, -2.0 * (double)i / (double)s->width);
@@ -278,32 +272,28 @@ static bool rotate (const work *k, float sign, error *err) {
       }
     }
   }
-  return true;
 }
 
-bool op_rotary_fwd (const work *k, error *err) {
-  return rotate (k, 1, err);
+void op_rotary_fwd (const work *k) {
+  rotate (k, 1);
 }
 
-bool op_rotary_bwd (const work *k, error *err) {
-  return rotate (k, -1, err);
+void op_rotary_bwd (const work *k) {
+  rotate (k, -1);
 }
 
 /* ---- key and value heads that several query heads share ---- */
 
-bool op_repeat_fwd (const work *k, error *err) {
-  (void)err;
+void op_repeat_fwd (const work *k) {
   const compute_repeat *s = &k->c->repeat;
   const float *x = ops_float (k, 0);
   float *y = ops_float (k, 1);
   for (int64_t i = 0; i < k->items * s->rows * s->kv_heads; i++, x += s->width)
     for (int64_t c = 0; c < s->copies; c++, y += s->width)
       memcpy (y, x, (size_t)s->width * sizeof *y);
-  return true;
 }
 
-bool op_repeat_bwd (const work *k, error *err) {
-  (void)err;
+void op_repeat_bwd (const work *k) {
   const compute_repeat *s = &k->c->repeat;
   const float *dy = ops_float (k, 0);
   float *dx = ops_float (k, 1);
@@ -311,5 +301,4 @@ bool op_repeat_bwd (const work *k, error *err) {
     for (int64_t c = 0; c < s->copies; c++, dy += s->width)
       for (int64_t j = 0; j < s->width; j++)
         dx[j] = c == 0 ? dy[j] : dx[j] + dy[j];
-  return true;
 }

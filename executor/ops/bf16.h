@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The upper half of an fp32 number: rounded to the nearest, ties to even.  C and CUDA C++, and the
    same bits in both. */
-#ifndef FERRY_EXECUTOR_OPS_BF16_H
-#define FERRY_EXECUTOR_OPS_BF16_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ BF16_FN uint16_t bf16_of (float x) {
 }
 
 #undef BF16_FN
-
-#endif

@@ -64,11 +64,9 @@ bool ops_bind (const rewritten *r, int32_t i, arena *a, ops_binding *out, error 
   out->end_item = whole ? batch : from->end_item;
   out->n_operands = compute_operands (&out->c, x);
   int32_t most = l.o->reads.count + l.o->writes.count;
-  out->offset = NEW (a, out->n_operands + 1, int32_t, err);
-  out->tensors = NEW (a, most + 1, int32_t, err);
-  out->pieces = NEW (a, most + 1, ops_piece, err);
-  out->operands = NEW (a, out->n_operands + 1, ops_operand, err);
-  if (!out->offset || !out->tensors || !out->pieces || !out->operands)
+  if (!ALLOC (a, out->offset, out->n_operands + 1, err) ||
+      !ALLOC (a, out->tensors, most + 1, err) || !ALLOC (a, out->pieces, most + 1, err) ||
+      !ALLOC (a, out->operands, out->n_operands + 1, err))
     return false;
   int32_t count = 0;
   for (int32_t k = 0; k < out->n_operands; k++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which tensors of a rewritten trace are the pieces of which operand of an op: what its lists of
    reads and writes and its origin say, taken apart once. */
-#ifndef FERRY_EXECUTOR_OPS_BIND_H
-#define FERRY_EXECUTOR_OPS_BIND_H
+#pragma once
 
 #include "executor/ops/ops.h"
 #include "trace/rewrite/rewrite.h"
@@ -28,5 +27,3 @@ ops_call ops_bound_there (const ops_binding *b, int64_t step);
 /* The amount that a finished call adds to the step's loss: 0 for all but the losses' own, and
    for copies. */
 double ops_loss (const ops_call *call);
-
-#endif

@@ -2,8 +2,7 @@
 /* The one door to OpenBLAS, which is opened at run time, and own loops where it is not there.  A
    call is made by one thread, so what it gives depends on its sizes and numbers only: not on the
    number of cores, and not on where the operands lie. */
-#ifndef FERRY_EXECUTOR_OPS_BLAS_H
-#define FERRY_EXECUTOR_OPS_BLAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ const char *blas_name (const blas *b);
 void blas_sgemm (const blas *l, const blas_product *p, const float *a, const float *b, float *c);
 /* The own loops, which are the same function where there is no OpenBLAS. */
 void blas_own_sgemm (const blas_product *p, const float *a, const float *b, float *c);
-
-#endif

@@ -204,8 +204,7 @@ typedef struct conv_work {
   tile size;
 } conv_work;
 
-static bool conv_begin (const work *k, bool transposed, float *x, float *y, conv_work *c,
-                        error *err) {
+static bool conv_begin (const work *k, bool transposed, float *x, float *y, conv_work *c) {
   c->g = geometry_of (&k->c->conv, transposed);
   c->blas = k->blas;
   c->items = k->items;
@@ -215,7 +214,7 @@ static bool conv_begin (const work *k, bool transposed, float *x, float *y, conv
   c->y = y;
   c->size = tile_first (&c->g, k->items);
   int64_t columns = c->g.rows * c->size.columns;
-  c->columns = ops_scratch (k, columns + c->g.out_channels * c->size.columns, err);
+  c->columns = ops_scratch (k, columns + c->g.out_channels * c->size.columns);
   if (c->columns == NULL)
     return false;
   c->joined = c->columns + columns;
@@ -334,55 +333,49 @@ static void backward_weights (const conv_work *c, float *dw) {
 
 /* ---- the kinds ---- */
 
-bool op_conv_fwd (const work *k, error *err) {
+void op_conv_fwd (const work *k) {
   conv_work c;
-  if (!conv_begin (k, false, ops_float (k, 0), ops_float (k, 3), &c, err))
-    return false;
+  if (!conv_begin (k, false, ops_float (k, 0), ops_float (k, 3), &c))
+    return;
   forward (&c, ops_float (k, 1), ops_float (k, 2));
-  return true;
 }
 
-bool op_conv_bwd_data (const work *k, error *err) {
+void op_conv_bwd_data (const work *k) {
   conv_work c;
-  if (!conv_begin (k, false, ops_float (k, 2), ops_float (k, 0), &c, err))
-    return false;
+  if (!conv_begin (k, false, ops_float (k, 2), ops_float (k, 0), &c))
+    return;
   backward_data (&c, ops_float (k, 1), false);
-  return true;
 }
 
-bool op_conv_bwd_weights (const work *k, error *err) {
+void op_conv_bwd_weights (const work *k) {
   conv_work c;
-  if (!conv_begin (k, false, ops_float (k, 0), ops_float (k, 1), &c, err))
-    return false;
+  if (!conv_begin (k, false, ops_float (k, 0), ops_float (k, 1), &c))
+    return;
   backward_weights (&c, ops_float (k, 2));
-  return true;
 }
 
-bool op_deconv_fwd (const work *k, error *err) {
+void op_deconv_fwd (const work *k) {
   conv_work c;
-  if (!conv_begin (k, true, ops_float (k, 3), ops_float (k, 0), &c, err))
-    return false;
+  if (!conv_begin (k, true, ops_float (k, 3), ops_float (k, 0), &c))
+    return;
   const float *b = ops_float (k, 2);
   int64_t channels = c.g.groups * c.g.in_channels;
   for (int64_t i = 0; b != NULL && i < k->items * channels; i++)
     for (int64_t j = 0; j < c.g.in_space; j++)
       c.x[i * c.g.in_space + j] = b[i % channels];
   backward_data (&c, ops_float (k, 1), b != NULL);
-  return true;
 }
 
-bool op_deconv_bwd_data (const work *k, error *err) {
+void op_deconv_bwd_data (const work *k) {
   conv_work c;
-  if (!conv_begin (k, true, ops_float (k, 0), ops_float (k, 2), &c, err))
-    return false;
+  if (!conv_begin (k, true, ops_float (k, 0), ops_float (k, 2), &c))
+    return;
   forward (&c, ops_float (k, 1), NULL);
-  return true;
 }
 
-bool op_deconv_bwd_weights (const work *k, error *err) {
+void op_deconv_bwd_weights (const work *k) {
   conv_work c;
-  if (!conv_begin (k, true, ops_float (k, 1), ops_float (k, 0), &c, err))
-    return false;
+  if (!conv_begin (k, true, ops_float (k, 1), ops_float (k, 0), &c))
+    return;
   backward_weights (&c, ops_float (k, 2));
-  return true;
 }

@@ -198,8 +198,7 @@ static bool reads_text (const feed *f) {
 
 /* A letter is nearly told by the one before it. */
 static bool make_text (feed *f, arena *a, error *err) {
-  f->made = NEW (a, MADE_LENGTH, int32_t, err);
-  if (f->made == NULL)
+  if (!ALLOC (a, f->made, MADE_LENGTH, err))
     return false;
   f->length = MADE_LENGTH;
   int64_t letter = 0;

@@ -3,8 +3,7 @@
    size only, so that every variant of a trace starts equal, and the data of each step.  Images and
    their labels are the same batch in every step, to be learned by heart; text goes on, a window
    after the other, each item in a stretch of its own. */
-#ifndef FERRY_EXECUTOR_OPS_FEED_H
-#define FERRY_EXECUTOR_OPS_FEED_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -26,5 +25,3 @@ void feed_initial (const feed *f, int32_t tensor, void *out);
 /* Items [first_item, end_item) of an input in that step. */
 void feed_input (const feed *f, int32_t tensor, int64_t step, int64_t first_item, int64_t end_item,
                  void *out);
-
-#endif

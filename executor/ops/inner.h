@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the functions of the op kinds: the stretch of items that they are given, room to work
    in, and random numbers by their place. */
-#ifndef FERRY_EXECUTOR_OPS_INNER_H
-#define FERRY_EXECUTOR_OPS_INNER_H
+#pragma once
 
 #include <math.h>
 
@@ -17,21 +16,22 @@ typedef struct work {
   const ops_call *call;
   ops *o;
   const blas *blas;
+  error *err; /* where a function tells that it failed */
   int64_t first_item, items;
   int64_t step;
   void *at[COMPUTE_MOST_OPERANDS];         /* the stretch's first item; NULL: absent */
   int64_t elements[COMPUTE_MOST_OPERANDS]; /* of an item, or of the whole */
 } work;
 
-#define COMPUTE(kind, ...) bool op_##kind (const work *k, error *err) MUST_CHECK;
+#define COMPUTE(kind, ...) void op_##kind (const work *k);
 #include "trace/compute.def"
 
 /* Item 0 is that with number k->first_item. */
 float *ops_item (const work *k, int operand, int64_t item);
 /* Room for `count` floats, good until the next call; NULL when there is no memory for it. */
-float *ops_scratch (const work *k, int64_t count, error *err) MUST_CHECK;
+float *ops_scratch (const work *k, int64_t count) MUST_CHECK;
 /* False where a token or class is not in [0, limit). */
-bool ops_in_range (const int32_t *index, int64_t count, int64_t limit, error *err) MUST_CHECK;
+bool ops_in_range (const work *k, const int32_t *index, int64_t count, int64_t limit) MUST_CHECK;
 
 /* Number n of the stream (seed, step). */
 uint64_t ops_random (int64_t seed, int64_t step, int64_t n);
@@ -59,5 +59,3 @@ static inline float *ops_float (const work *k, int operand) {
 static inline float *ops_out (const work *k, int operand, int other) {
   return k->at[operand] != NULL ? k->at[operand] : k->at[other];
 }
-
-#endif

@@ -24,13 +24,13 @@ static double entropy_row (const compute_entropy *s, const float *x, int32_t tar
   return log (sum) - (x[target * s->inner] - most);
 }
 
-bool op_entropy_fwd (const work *k, error *err) {
+void op_entropy_fwd (const work *k) {
   const compute_entropy *s = &k->c->entropy;
   const float *x = ops_float (k, 0);
   const int32_t *target = k->at[1];
   float *probability = ops_float (k, 2), *loss = ops_float (k, 3);
-  if (!ops_in_range (target, k->items * s->rows * s->inner, s->classes, err))
-    return false;
+  if (!ops_in_range (k, target, k->items * s->rows * s->inner, s->classes))
+    return;
   for (int64_t item = 0; item < k->items; item++) {
     double sum = 0;
     for (int64_t r = 0; r < s->rows; r++) {
@@ -42,20 +42,18 @@ bool op_entropy_fwd (const work *k, error *err) {
     }
     loss[item] = (float)(sum * share_of (s));
   }
-  return true;
 }
 
-bool op_entropy_bwd (const work *k, error *err) {
+void op_entropy_bwd (const work *k) {
   const compute_entropy *s = &k->c->entropy;
   float *dx = ops_float (k, 0), scale = (float)share_of (s);
   const int32_t *target = k->at[1];
-  if (!ops_in_range (target, k->items * s->rows * s->inner, s->classes, err))
-    return false;
+  if (!ops_in_range (k, target, k->items * s->rows * s->inner, s->classes))
+    return;
   for (int64_t r = 0; r < k->items * s->rows; r++)
     for (int64_t c = 0; c < s->classes; c++)
       for (int64_t i = 0; i < s->inner; i++, dx++)
         *dx = (*dx - (target[r * s->inner + i] == c)) * scale;
-  return true;
 }
 
 /* A logarithm is at least -100, as usual, so that a certain mistake costs something finite. */
@@ -64,8 +62,7 @@ static double log_of (double x) {
   return l > -100 ? l : -100;
 }
 
-bool op_binary_fwd (const work *k, error *err) {
-  (void)err;
+void op_binary_fwd (const work *k) {
   const compute_binary *s = &k->c->binary;
   const float *x = ops_float (k, 0);
   float *loss = ops_float (k, 1);
@@ -75,11 +72,9 @@ bool op_binary_fwd (const work *k, error *err) {
       sum -= log_of (s->label ? (double)x[i] : 1 - (double)x[i]);
     loss[item] = (float)(sum / (double)(s->batch * s->size));
   }
-  return true;
 }
 
-bool op_binary_bwd (const work *k, error *err) {
-  (void)err;
+void op_binary_bwd (const work *k) {
   const compute_binary *s = &k->c->binary;
   const float *x = ops_float (k, 0);
   float *dx = ops_float (k, 1);
@@ -88,5 +83,4 @@ bool op_binary_bwd (const work *k, error *err) {
     double slope = (double)x[i] * (1 - (double)x[i]);
     dx[i] = (float)(share * (x[i] - (s->label != 0)) / (slope > 1e-12 ? slope : 1e-12));
   }
-  return true;
 }

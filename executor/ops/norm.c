@@ -2,7 +2,6 @@
 /* Normalization.  Sums are made in double: over a channel item after item, over a row from its
    first element on. */
 #include <math.h>
-#include <string.h>
 
 #include "executor/ops/inner.h"
 
@@ -41,8 +40,7 @@ static void keep_running (const work *k, int64_t c, double mean, double variance
   running_var[c] += (float)(momentum * (unbiased - running_var[c]));
 }
 
-bool op_batchnorm_fwd (const work *k, error *err) {
-  (void)err;
+void op_batchnorm_fwd (const work *k) {
   const compute_batchnorm *s = &k->c->batchnorm;
   const float *w = ops_float (k, 1), *b = ops_float (k, 2);
   float *means = ops_float (k, 6), *rstds = ops_float (k, 7);
@@ -60,12 +58,10 @@ bool op_batchnorm_fwd (const work *k, error *err) {
         y[i] = (x[i] - middle) * scale + shift;
     }
   }
-  return true;
 }
 
 /* Operands: x, dy, w, mean, rstd, dx, dw, db. */
-bool op_batchnorm_bwd (const work *k, error *err) {
-  (void)err;
+void op_batchnorm_bwd (const work *k) {
   const compute_batchnorm *s = &k->c->batchnorm;
   const float *w = ops_float (k, 2), *means = ops_float (k, 3), *rstds = ops_float (k, 4);
   float *dw = ops_float (k, 6), *db = ops_float (k, 7);
@@ -96,13 +92,11 @@ bool op_batchnorm_bwd (const work *k, error *err) {
         dx[i] = scale * (dy[i] - shift - (x[i] - middle) * slope);
     }
   }
-  return true;
 }
 
 /* ---- over a row ---- */
 
-bool op_layernorm_fwd (const work *k, error *err) {
-  (void)err;
+void op_layernorm_fwd (const work *k) {
   const compute_rownorm *s = &k->c->rownorm;
   const float *x = ops_float (k, 0), *w = ops_float (k, 1), *b = ops_float (k, 2);
   float *y = ops_float (k, 3), *means = ops_float (k, 4), *rstds = ops_float (k, 5);
@@ -118,12 +112,10 @@ bool op_layernorm_fwd (const work *k, error *err) {
     for (int64_t i = 0; i < s->width; i++)
       y[i] = (x[i] - means[r]) * rstds[r] * w[i] + b[i];
   }
-  return true;
 }
 
 /* Operands: x, dy, w, mean, rstd, dx, dw, db.  dw and db are added up row after row. */
-bool op_layernorm_bwd (const work *k, error *err) {
-  (void)err;
+void op_layernorm_bwd (const work *k) {
   const compute_rownorm *s = &k->c->rownorm;
   const float *x = ops_float (k, 0), *dy = ops_float (k, 1), *w = ops_float (k, 2);
   const float *means = ops_float (k, 3), *rstds = ops_float (k, 4);
@@ -145,11 +137,9 @@ bool op_layernorm_bwd (const work *k, error *err) {
     dy += s->width;
     dx += s->width;
   }
-  return true;
 }
 
-bool op_rmsnorm_fwd (const work *k, error *err) {
-  (void)err;
+void op_rmsnorm_fwd (const work *k) {
   const compute_rownorm *s = &k->c->rownorm;
   const float *x = ops_float (k, 0), *w = ops_float (k, 1);
   float *y = ops_float (k, 2), *rstds = ops_float (k, 3);
@@ -161,12 +151,10 @@ bool op_rmsnorm_fwd (const work *k, error *err) {
     for (int64_t i = 0; i < s->width; i++)
       y[i] = x[i] * rstds[r] * w[i];
   }
-  return true;
 }
 
 /* Operands: x, dy, w, rstd, dx, dw. */
-bool op_rmsnorm_bwd (const work *k, error *err) {
-  (void)err;
+void op_rmsnorm_bwd (const work *k) {
   const compute_rownorm *s = &k->c->rownorm;
   const float *x = ops_float (k, 0), *dy = ops_float (k, 1), *w = ops_float (k, 2);
   const float *rstds = ops_float (k, 3);
@@ -185,5 +173,4 @@ bool op_rmsnorm_bwd (const work *k, error *err) {
     dy += s->width;
     dx += s->width;
   }
-  return true;
 }

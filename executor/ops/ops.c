@@ -31,7 +31,7 @@ void ops_free (ops *o) {
 
 /* ---- requests of the functions ---- */
 
-float *ops_scratch (const work *k, int64_t count, error *err) {
+float *ops_scratch (const work *k, int64_t count) {
   assert (count >= 0);
   ops *o = k->o;
   if (count > o->scratch_floats) {
@@ -41,8 +41,8 @@ float *ops_scratch (const work *k, int64_t count, error *err) {
     if (count < INT64_MAX / 8)
       o->scratch = aligned_alloc (64, (size_t)((count * 4 + 63) / 64 * 64));
     if (o->scratch == NULL) {
-      error_set (err, ERR_memory, "no memory for %lld numbers that %s works with", (long long)count,
-                 compute_kind_names[k->c->kind]);
+      error_set (k->err, ERR_memory, "no memory for %lld numbers that %s works with",
+                 (long long)count, compute_kind_names[k->c->kind]);
       return NULL;
     }
     o->scratch_floats = count;
@@ -59,11 +59,11 @@ float *ops_item (const work *k, int operand, int64_t item) {
   return NULL;
 }
 
-bool ops_in_range (const int32_t *index, int64_t count, int64_t limit, error *err) {
+bool ops_in_range (const work *k, const int32_t *index, int64_t count, int64_t limit) {
   assert (index || count == 0);
   for (int64_t i = 0; i < count; i++)
     if (index[i] < 0 || index[i] >= limit)
-      return error_set (err, ERR_input, "a token or class %d: there are %lld", index[i],
+      return error_set (k->err, ERR_input, "a token or class %d: there are %lld", index[i],
                         (long long)limit);
   return true;
 }
@@ -84,7 +84,7 @@ bool ops_keeps (uint64_t random, int64_t rate_ppm) {
 typedef enum op_how { ITEMS, BATCH, ONCE } op_how;
 
 static const struct row {
-  bool (*run) (const work *k, error *err);
+  void (*run) (const work *k);
   op_how how;
 } rows[COMPUTE_KINDS] = {
 #define COMPUTE(kind, shape, how, ...) { op_##kind, how },
@@ -127,17 +127,15 @@ static void go_on (const ops_call *call, const operand *o, int n, places *p, int
   }
 }
 
-static bool run_items (work *k, const operand *o, int n, error *err) {
+static void run_items (work *k, const operand *o, int n) {
   const ops_call *call = k->call;
   places p = { 0 };
-  for (int64_t at = call->first_item; at < call->end_item; at += k->items) {
+  for (int64_t at = call->first_item; at < call->end_item && !k->err->code; at += k->items) {
     k->first_item = at;
     k->items = stretch (k, o, n, &p, call->end_item - at);
-    if (!rows[k->c->kind].run (k, err))
-      return false;
+    rows[k->c->kind].run (k);
     go_on (call, o, n, &p, k->items);
   }
-  return true;
 }
 
 /* ---- a call ---- */
@@ -178,7 +176,7 @@ bool ops_run (ops *o, const ops_call *call, error *err) {
   int n = compute_operands (call->c, operands);
   if (!check_call (call, operands, n, err))
     return false;
-  work k = { .c = call->c, .call = call, .o = o, .blas = &o->blas, .step = call->step };
+  work k = { .c = call->c, .call = call, .o = o, .blas = &o->blas, .err = err, .step = call->step };
   for (int i = 0; i < n; i++) {
     const operand *x = &operands[i];
     k.elements[i] = x->item ? x->elements / compute_batch (call->c) : x->elements;
@@ -188,8 +186,10 @@ bool ops_run (ops *o, const ops_call *call, error *err) {
     if (x->use == WRITE && call->first_item == 0)
       memset (k.at[i], 0, (size_t)x->bytes);
   }
-  if (rows[call->c->kind].how == ITEMS)
-    return run_items (&k, operands, n, err);
   k.items = call->end_item;
-  return rows[call->c->kind].run (&k, err);
+  if (rows[call->c->kind].how == ITEMS)
+    run_items (&k, operands, n);
+  else
+    rows[call->c->kind].run (&k);
+  return !err->code;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One op of a zoo trace, calculated on the CPU in fp32.  Which function does which kind is the
    table of trace/compute.def; executor/ops/arithmetic.md says in which order sums are made. */
-#ifndef FERRY_EXECUTOR_OPS_OPS_H
-#define FERRY_EXECUTOR_OPS_OPS_H
+#pragma once
 
 #include "trace/compute.h"
 
@@ -35,5 +34,3 @@ typedef struct ops ops; /* holds what the functions need to work in */
 ops *ops_new (error *err) MUST_CHECK;
 void ops_free (ops *o); /* NULL is allowed */
 bool ops_run (ops *o, const ops_call *call, error *err) MUST_CHECK;
-
-#endif

@@ -128,57 +128,46 @@ static void each_window (const work *k, channel c, window_of *place, on_window *
   }
 }
 
-static bool forward (const work *k, window_of *place, on_window *act) {
+static void forward (const work *k, window_of *place, on_window *act) {
   each_window (k, (channel){ .x = ops_float (k, 0), .out = ops_float (k, 1) }, place, act);
-  return true;
 }
 
-static bool backward (const work *k, window_of *place) {
+static void backward (const work *k, window_of *place) {
   each_window (k, (channel){ .dy = ops_float (k, 0), .dx = ops_float (k, 1) }, place, mean_back);
-  return true;
 }
 
-bool op_maxpool_fwd (const work *k, error *err) {
-  (void)err;
-  return forward (k, pool_window, highest);
+void op_maxpool_fwd (const work *k) {
+  forward (k, pool_window, highest);
 }
 
-bool op_maxpool_bwd (const work *k, error *err) {
-  (void)err;
+void op_maxpool_bwd (const work *k) {
   channel c = {
     .x = ops_float (k, 0), .y = ops_float (k, 1), .dy = ops_float (k, 2), .dx = ops_float (k, 3)
   };
   each_window (k, c, pool_window, highest_back);
-  return true;
 }
 
-bool op_avgpool_fwd (const work *k, error *err) {
-  (void)err;
-  return forward (k, pool_window, mean);
+void op_avgpool_fwd (const work *k) {
+  forward (k, pool_window, mean);
 }
 
-bool op_avgpool_bwd (const work *k, error *err) {
-  (void)err;
-  return backward (k, pool_window);
+void op_avgpool_bwd (const work *k) {
+  backward (k, pool_window);
 }
 
-bool op_adaptive_fwd (const work *k, error *err) {
-  (void)err;
-  return forward (k, adaptive_window, mean);
+void op_adaptive_fwd (const work *k) {
+  forward (k, adaptive_window, mean);
 }
 
-bool op_adaptive_bwd (const work *k, error *err) {
-  (void)err;
-  return backward (k, adaptive_window);
+void op_adaptive_bwd (const work *k) {
+  backward (k, adaptive_window);
 }
 
 /* A window of one element: its mean is itself. */
-bool op_crop_fwd (const work *k, error *err) {
-  (void)err;
-  return forward (k, crop_window, mean);
+void op_crop_fwd (const work *k) {
+  forward (k, crop_window, mean);
 }
 
-bool op_crop_bwd (const work *k, error *err) {
-  (void)err;
-  return backward (k, crop_window);
+void op_crop_bwd (const work *k) {
+  backward (k, crop_window);
 }

@@ -4,8 +4,7 @@
 
 #include "executor/ops/inner.h"
 
-bool op_linear_fwd (const work *k, error *err) {
-  (void)err;
+void op_linear_fwd (const work *k) {
   const compute_linear *s = &k->c->linear;
   const float *b = ops_float (k, 2);
   float *y = ops_float (k, 3);
@@ -23,11 +22,9 @@ bool op_linear_fwd (const work *k, error *err) {
                      .alpha = 1,
                      .beta = b != NULL };
   blas_sgemm (k->blas, &p, ops_float (k, 0), ops_float (k, 1), y);
-  return true;
 }
 
-bool op_linear_bwd_data (const work *k, error *err) {
-  (void)err;
+void op_linear_bwd_data (const work *k) {
   const compute_linear *s = &k->c->linear;
   blas_product p = { .m = k->items * s->rows,
                      .n = s->in,
@@ -37,11 +34,9 @@ bool op_linear_bwd_data (const work *k, error *err) {
                      .c_row = s->in,
                      .alpha = 1 };
   blas_sgemm (k->blas, &p, ops_float (k, 0), ops_float (k, 1), ops_float (k, 2));
-  return true;
 }
 
-bool op_linear_bwd_weights (const work *k, error *err) {
-  (void)err;
+void op_linear_bwd_weights (const work *k) {
   const compute_linear *s = &k->c->linear;
   blas_product p = { .m = s->out,
                      .n = s->in,
@@ -53,12 +48,10 @@ bool op_linear_bwd_weights (const work *k, error *err) {
                      .alpha = 1,
                      .beta = 1 };
   blas_sgemm (k->blas, &p, ops_float (k, 1), ops_float (k, 0), ops_float (k, 2));
-  return true;
 }
 
 /* Each channel's sum over an item's stretch is made in double, then added. */
-bool op_bias_bwd (const work *k, error *err) {
-  (void)err;
+void op_bias_bwd (const work *k) {
   const compute_bias *s = &k->c->bias;
   const float *dy = ops_float (k, 0);
   float *db = ops_float (k, 1);
@@ -67,7 +60,7 @@ bool op_bias_bwd (const work *k, error *err) {
     for (int64_t i = 0; i < rows; i++)
       for (int64_t c = 0; c < s->channels; c++)
         db[c] += dy[i * s->channels + c];
-    return true;
+    return;
   }
   for (int64_t i = 0; i < rows; i++)
     for (int64_t c = 0; c < s->channels; c++, dy += s->inner) {
@@ -76,11 +69,9 @@ bool op_bias_bwd (const work *k, error *err) {
         sum += dy[j];
       db[c] += (float)sum;
     }
-  return true;
 }
 
-bool op_matmul (const work *k, error *err) {
-  (void)err;
+void op_matmul (const work *k) {
   const compute_matmul *s = &k->c->matmul;
   const float *a = ops_float (k, 0), *b = s->b_in_a ? a : ops_float (k, 1);
   float *c = ops_float (k, 2);
@@ -98,5 +89,4 @@ bool op_matmul (const work *k, error *err) {
       blas_sgemm (k->blas, &p, a + i * s->a_item + s->a_offset + h * s->a_head,
                   b + i * s->b_item + s->b_offset + h * s->b_head,
                   c + i * s->c_item + s->c_offset + h * s->c_head);
-  return true;
 }

@@ -2,8 +2,7 @@
 /* The LSTM cell: input, forget, cell and output gate, `hidden` of each behind the other. */
 #include "executor/ops/inner.h"
 
-bool op_lstm_fwd (const work *k, error *err) {
-  (void)err;
+void op_lstm_fwd (const work *k) {
   int64_t n = k->c->lstm.hidden;
   const float *x = ops_float (k, 0), *before_h = ops_float (k, 1), *before = ops_float (k, 2);
   float *h = ops_float (k, 3), *c = ops_float (k, 4), *gates = ops_float (k, 5);
@@ -23,12 +22,10 @@ bool op_lstm_fwd (const work *k, error *err) {
     c += n;
     h += n;
   }
-  return true;
 }
 
 /* Operands: gates, c_before, c, dh, dc, dgate, dc_before. */
-bool op_lstm_bwd (const work *k, error *err) {
-  (void)err;
+void op_lstm_bwd (const work *k) {
   int64_t n = k->c->lstm.hidden;
   for (int64_t at = 0; at < k->items * n; at++) {
     int64_t gate = at / n * 4 * n + at % n;
@@ -46,5 +43,4 @@ bool op_lstm_bwd (const work *k, error *err) {
     dgate[3 * n] = dh * squashed * out * (1 - out);
     ops_float (k, 6)[at] = dc * forget;
   }
-  return true;
 }

@@ -13,19 +13,16 @@ static rates rates_of (const compute_update *s) {
                   (float)((double)s->momentum_ppm * 1e-6) };
 }
 
-bool op_sgd (const work *k, error *err) {
-  (void)err;
+void op_sgd (const work *k) {
   const compute_update *s = &k->c->update;
   rates r = rates_of (s);
   float *w = ops_float (k, 0), *main = ops_out (k, 2, 0);
   const float *g = ops_float (k, 1);
   for (int64_t i = 0; i < s->count; i++)
     w[i] = main[i] -= r.rate * (g[i] + r.decay * main[i]);
-  return true;
 }
 
-bool op_momentum (const work *k, error *err) {
-  (void)err;
+void op_momentum (const work *k) {
   const compute_update *s = &k->c->update;
   rates r = rates_of (s);
   float *w = ops_float (k, 0), *main = ops_out (k, 2, 0), *v = ops_float (k, 3);
@@ -34,11 +31,9 @@ bool op_momentum (const work *k, error *err) {
     v[i] = r.momentum * v[i] + (g[i] + r.decay * main[i]);
     w[i] = main[i] -= r.rate * v[i];
   }
-  return true;
 }
 
-bool op_adam (const work *k, error *err) {
-  (void)err;
+void op_adam (const work *k) {
   const compute_update *s = &k->c->update;
   rates r = rates_of (s);
   float *w = ops_float (k, 0), *main = ops_out (k, 2, 0);
@@ -54,5 +49,4 @@ bool op_adam (const work *k, error *err) {
     float weight = main[i] - r.rate * r.decay * main[i];
     w[i] = main[i] = weight - rate * m[i] / (sqrtf (v[i]) * root + eps);
   }
-  return true;
 }
