@@ -188,6 +188,7 @@ libcore_a_SOURCES += \
   trace/zoo/densenet.c \
   trace/zoo/families.h \
   trace/zoo/inception.c \
+  trace/zoo/layer.c \
   trace/zoo/layers.h \
   trace/zoo/layers_attention.c \
   trace/zoo/layers_image.c \

@@ -43,8 +43,7 @@ static void freeze (net *n, param from, param to, bool frozen) {
     n->params[p].frozen = frozen;
 }
 
-void dcgan_step (net *n, int variant) {
-  (void)variant;
+void dcgan_step (net *n) {
   int stages = 1;
   while (stages < 16 && 4LL << stages < n->image)
     stages++;

@@ -16,8 +16,7 @@ static value dense_layer (net *n, const value *features, int count) {
   return conv (n, "conv2", norm_relu (n, "norm2", "relu2", x), growth, (window){ 3, 1, 1 }, false);
 }
 
-void densenet_step (net *n, int variant) {
-  (void)variant;
+void densenet_step (net *n) {
   static const int64_t layers[] = { 6, 12, 24, 16 };
   value features[1 + 24];
   value x = net_input (n, "image", 3, 1, n->image, n->image);

@@ -58,8 +58,7 @@ static value mixed (net *n, const mixture *m, value x) {
   return concat (n, "concat", branch, 4);
 }
 
-void googlenet_step (net *n, int variant) {
-  (void)variant;
+void googlenet_step (net *n) {
   window pool = { 3, 2, 0 };
   value x = net_input (n, "image", 3, 1, n->image, n->image);
   x = maxpool (n, "pool1", unit (n, "conv1", x, 64, (window){ 7, 2, 3 }), pool, true);
@@ -147,8 +146,7 @@ static void auxiliary (net *n, value x, value target) {
   net_scope_end (n);
 }
 
-void inception_step (net *n, int variant) {
-  (void)variant;
+void inception_step (net *n) {
   static const int64_t pooled[] = { 32, 64, 64 }, sevens[] = { 128, 160, 160, 192 };
   value x = net_input (n, "image", 3, 1, n->image, n->image);
   x = unit (n, "conv1a", x, 32, halve3);

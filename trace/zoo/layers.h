@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The layers: each appends its forward ops and leaves a node for its backward ones. */
-#ifndef FERRY_TRACE_ZOO_LAYERS_H
-#define FERRY_TRACE_ZOO_LAYERS_H
+#pragma once
 
 #include "trace/zoo/net.h"
 
@@ -79,5 +78,3 @@ typedef struct lstm_state {
 lstm_weights lstm_new (net *n, const char *name, int64_t in, int64_t hidden);
 lstm_state lstm_start (net *n, const char *name, int64_t hidden);
 lstm_state lstm_step (net *n, const char *name, const lstm_weights *w, value x, lstm_state s);
-
-#endif

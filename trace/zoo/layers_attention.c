@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Attention, with the score matrix in memory and without. */
-#include <assert.h>
-
 #include "trace/zoo/layers.h"
 
 enum { SEED = 20240301 }; /* of dropout on the probabilities */
@@ -152,53 +150,15 @@ static void explicit_back (net *n, const node *k) {
   }
 }
 
-static void fused_back (net *n, const node *k) {
-  bool alone, packed = k->c.attention.packed != 0;
-  int32_t dy = net_take (n, k->out, &alone), made = packed ? NO_TENSOR : MADE;
-  if (dy == NO_TENSOR)
-    return;
-  compute c = k->c;
-  c.kind = COMPUTE_attention_bwd;
-  int32_t t[] = { dy,
-                  net_tensor (n, k->in[0]),
-                  packed ? NO_TENSOR : net_tensor (n, k->in[1]),
-                  packed ? NO_TENSOR : net_tensor (n, k->in[2]),
-                  net_tensor (n, k->out),
-                  k->saved[0],
-                  MADE,
-                  made,
-                  made };
-  net_op (n, k->name, &c, t);
-  for (int i = 0; i < (packed ? 1 : 3); i++)
-    net_give (n, k->in[i], t[6 + i]);
-}
-
 /* ---- key and value heads that several query heads share ---- */
 
-static void repeat_back (net *n, const node *k) {
-  bool alone;
-  int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  compute c = k->c;
-  c.kind = COMPUTE_repeat_bwd;
-  int32_t t[] = { dy, MADE };
-  net_op (n, k->name, &c, t);
-  net_give (n, k->in[0], t[1]);
-}
-
 static value repeated (net *n, const char *layer, value x, const attention_form *f) {
-  const char *name = net_name (n, layer);
   int64_t rows = net_at (n, x)->h;
   compute c = { .kind = COMPUTE_repeat_fwd };
   c.repeat = (compute_repeat){ n->batch, rows, f->kv_heads, f->heads / f->kv_heads, f->width };
-  int32_t t[] = { net_tensor (n, x), MADE };
-  net_op (n, name, &c, t);
-  value y = net_value (n, name, t[1], f->heads * f->width, 1, rows, 1);
-  node *k = net_node (n, name, repeat_back, &c, y);
-  if (k != NULL)
-    k->in[0] = x;
-  return y;
+  source from[LAYER_OPERANDS] = { from_value (x) };
+  extent e = { f->heads * f->width, 1, rows, 1 };
+  return net_layer (n, net_name (n, layer), &c, from, e);
 }
 
 /* ---- both ---- */
@@ -221,19 +181,18 @@ static value attend (net *n, const char *layer, const value in[3], bool packed,
     s->seed = SEED;
     s->offset = net_draw (n, s->heads * s->queries * s->keys);
   }
-  int32_t q = net_tensor (n, in[0]), saved[4] = { NO_TENSOR }, y;
-  if (n->r->explicit_attention) {
-    int32_t qkv[] = { q, packed ? q : net_tensor (n, in[1]), packed ? q : net_tensor (n, in[2]) };
-    y = explicit_forward (n, name, s, qkv, saved);
-  } else {
-    int32_t t[] = { q, packed ? NO_TENSOR : net_tensor (n, in[1]),
-                    packed ? NO_TENSOR : net_tensor (n, in[2]), MADE, MADE };
-    net_op (n, name, &c, t);
-    y = t[3];
-    saved[0] = t[4];
-  }
-  value out = net_value (n, name, y, s->heads * s->width, 1, s->queries, 1);
-  node *k = net_node (n, name, n->r->explicit_attention ? explicit_back : fused_back, &c, out);
+  extent e = { s->heads * s->width, 1, s->queries, 1 };
+  source none = from_tensor (NO_TENSOR);
+  source from[LAYER_OPERANDS] = { from_value (in[0]), packed ? none : from_value (in[1]),
+                                  packed ? none : from_value (in[2]) };
+  if (!n->r->explicit_attention)
+    return net_layer (n, name, &c, from, e);
+  int32_t qkv[3], saved[4] = { NO_TENSOR };
+  for (int i = 0; i < 3; i++)
+    qkv[i] = net_tensor (n, in[packed ? 0 : i]);
+  int32_t y = explicit_forward (n, name, s, qkv, saved);
+  value out = net_value (n, name, y, e.c, e.d, e.h, e.w);
+  node *k = net_node (n, name, explicit_back, &c, out);
   if (k != NULL)
     for (int i = 0; i < 3; i++) {
       k->in[i] = in[i];
@@ -259,29 +218,10 @@ value attention_packed (net *n, const char *name, value qkv, attention_form f) {
 
 /* ---- rotary positions ---- */
 
-static void rotary_back (net *n, const node *k) {
-  bool alone;
-  int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  assert (alone); /* attention has just made it */
-  compute c = k->c;
-  c.kind = COMPUTE_rotary_bwd;
-  int32_t t[] = { dy };
-  net_op (n, k->name, &c, t);
-  net_give (n, k->in[0], dy);
-}
-
 value rotary (net *n, const char *layer, value x, int64_t heads, int64_t theta) {
-  const char *name = net_name (n, layer);
   const value_info i = *net_at (n, x);
   compute c = { .kind = COMPUTE_rotary_fwd };
   c.rotary = (compute_rotary){ n->batch, i.h, heads, i.c / heads, theta };
-  int32_t t[] = { i.tensor };
-  net_op (n, name, &c, t);
-  value y = net_value (n, name, i.tensor, i.c, 1, i.h, 1);
-  node *k = net_node (n, name, rotary_back, &c, y);
-  if (k != NULL)
-    k->in[0] = x;
-  return y;
+  source from[LAYER_OPERANDS] = { from_value (x) };
+  return net_layer (n, net_name (n, layer), &c, from, (extent){ i.c, 1, i.h, 1 });
 }

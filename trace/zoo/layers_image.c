@@ -6,43 +6,6 @@
 
 /* ---- convolution ---- */
 
-static void bias_back (net *n, const char *name, param b, int32_t dy, int64_t outer,
-                       int64_t channels, int64_t inner) {
-  if (!net_param_wanted (n, b))
-    return;
-  compute c = { .kind = COMPUTE_bias_bwd };
-  c.bias = (compute_bias){ n->batch, outer, channels, inner, 0 };
-  int32_t t[] = { dy, net_param_gradient (n, b, &c.bias.accumulate) };
-  net_op (n, name, &c, t);
-  net_param_give (n, b, t[1]);
-}
-
-/* The weights' gradient first: then the input may go before its gradient comes. */
-static void conv_back (net *n, const node *k) {
-  bool alone, transposed = k->c.kind == COMPUTE_deconv_fwd;
-  int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  compute c = k->c;
-  const compute_conv *s = &k->c.conv;
-  bias_back (n, k->name, k->b, dy, 1, s->out_channels, s->out_d * s->out_h * s->out_w);
-  c.conv.bias = 0;
-  if (net_param_wanted (n, k->w)) {
-    c.kind = transposed ? COMPUTE_deconv_bwd_weights : COMPUTE_conv_bwd_weights;
-    int32_t t[] = { net_tensor (n, k->in[0]), dy,
-                    net_param_gradient (n, k->w, &c.conv.accumulate) };
-    net_op (n, k->name, &c, t);
-    net_param_give (n, k->w, t[2]);
-  }
-  if (net_wants (n, k->in[0])) {
-    c.kind = transposed ? COMPUTE_deconv_bwd_data : COMPUTE_conv_bwd_data;
-    c.conv.accumulate = 0;
-    int32_t t[] = { dy, net_param_tensor (n, k->w), MADE };
-    net_op (n, k->name, &c, t);
-    net_give (n, k->in[0], t[2]);
-  }
-}
-
 static value conv_op (net *n, const char *layer, value x, compute *c, bool bias) {
   const char *name = net_name (n, layer);
   compute_conv *s = &c->conv;
@@ -55,19 +18,9 @@ static value conv_op (net *n, const char *layer, value x, compute *c, bool bias)
   s->bias = bias;
   int64_t weights = s->in_channels * s->out_channels * s->kernel_d * s->kernel_h * s->kernel_w;
   param w = net_param (n, name, "weight", weights);
-  param b = NO_PARAM;
-  if (bias)
-    b = net_param (n, name, "bias", s->out_channels);
-  int32_t t[] = { net_tensor (n, x), net_param_tensor (n, w), net_param_tensor (n, b), MADE };
-  net_op (n, name, c, t);
-  value y = net_value (n, name, t[3], s->out_channels, s->out_d, s->out_h, s->out_w);
-  node *k = net_node (n, name, conv_back, c, y);
-  if (k != NULL) {
-    k->in[0] = x;
-    k->w = w;
-    k->b = b;
-  }
-  return y;
+  param b = bias ? net_param (n, name, "bias", s->out_channels) : NO_PARAM;
+  source from[LAYER_OPERANDS] = { from_value (x), from_param (w), from_param (b) };
+  return net_layer (n, name, c, from, (extent){ s->out_channels, s->out_d, s->out_h, s->out_w });
 }
 
 static int64_t shrunk (int64_t in, window w) {
@@ -132,31 +85,6 @@ value deconv (net *n, const char *name, value x, int64_t channels, window w, boo
 
 /* ---- pooling ---- */
 
-static void maxpool_back (net *n, const node *k) {
-  bool alone;
-  int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  compute c = k->c;
-  c.kind = COMPUTE_maxpool_bwd;
-  int32_t t[] = { net_tensor (n, k->in[0]), net_tensor (n, k->out), dy, MADE };
-  net_op (n, k->name, &c, t);
-  net_give (n, k->in[0], t[3]);
-}
-
-/* avgpool, adaptive, crop: the backward kind is the next in the table. */
-static void mean_back (net *n, const node *k) {
-  bool alone;
-  int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  compute c = k->c;
-  c.kind = k->c.kind + 1;
-  int32_t t[] = { dy, MADE };
-  net_op (n, k->name, &c, t);
-  net_give (n, k->in[0], t[1]);
-}
-
 /* With ceil, a last window that is only partly inside counts too, if it begins inside. */
 static int64_t pooled (int64_t in, window w, bool ceil) {
   int64_t out = shrunk (in, w);
@@ -172,13 +100,8 @@ static value pool_op (net *n, const char *layer, value x, compute *c) {
     net_fail (n, "nothing is left of the image at %s: give a larger --image", name);
     return 0;
   }
-  int32_t t[] = { net_tensor (n, x), MADE };
-  net_op (n, name, c, t);
-  value y = net_value (n, name, t[1], s->channels, s->out_d, s->out_h, s->out_w);
-  node *k = net_node (n, name, c->kind == COMPUTE_maxpool_fwd ? maxpool_back : mean_back, c, y);
-  if (k != NULL)
-    k->in[0] = x;
-  return y;
+  source from[LAYER_OPERANDS] = { from_value (x) };
+  return net_layer (n, name, c, from, (extent){ s->channels, s->out_d, s->out_h, s->out_w });
 }
 
 static compute pool_of (net *n, compute_kind kind, value x) {
@@ -236,36 +159,6 @@ value crop (net *n, const char *name, value x, value like) {
 
 /* ---- batch norm ---- */
 
-static void batchnorm_back (net *n, const node *k) {
-  bool alone;
-  int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  compute c = k->c;
-  c.kind = COMPUTE_batchnorm_bwd;
-  c.batchnorm.in_place = alone;
-  c.batchnorm.momentum_ppm = 0;
-  int32_t dw = NO_TENSOR, db = NO_TENSOR;
-  if (k->w != NO_PARAM) {
-    dw = net_param_gradient (n, k->w, &c.batchnorm.accumulate);
-    db = net_param_gradient (n, k->b, &c.batchnorm.accumulate);
-  }
-  int32_t t[] = { net_tensor (n, k->in[0]),
-                  dy,
-                  net_param_tensor (n, k->w),
-                  k->saved[0],
-                  k->saved[1],
-                  alone ? NO_TENSOR : MADE,
-                  dw,
-                  db };
-  net_op (n, k->name, &c, t);
-  if (k->w != NO_PARAM && net_param_wanted (n, k->w)) {
-    net_param_give (n, k->w, t[6]);
-    net_param_give (n, k->b, t[7]);
-  }
-  net_give (n, k->in[0], alone ? dy : t[5]);
-}
-
 value batchnorm (net *n, const char *layer, value x, bool affine, int64_t eps_ppt) {
   const char *name = net_name (n, layer);
   const value_info i = *net_at (n, x);
@@ -278,27 +171,11 @@ value batchnorm (net *n, const char *layer, value x, bool affine, int64_t eps_pp
                                      .momentum_ppm = 100000 };
   param w = affine ? net_param (n, name, "weight", i.c) : NO_PARAM;
   param b = affine ? net_param (n, name, "bias", i.c) : NO_PARAM;
-  int32_t running_mean = net_state (n, name, "running_mean", i.c);
-  int32_t running_var = net_state (n, name, "running_var", i.c);
-  int32_t t[] = { net_tensor (n, x),
-                  net_param_tensor (n, w),
-                  net_param_tensor (n, b),
-                  running_mean,
-                  running_var,
-                  MADE,
-                  MADE,
-                  MADE };
-  net_op (n, name, &c, t);
-  value y = net_value (n, name, t[5], i.c, i.d, i.h, i.w);
-  node *k = net_node (n, name, batchnorm_back, &c, y);
-  if (k != NULL) {
-    k->in[0] = x;
-    k->w = w;
-    k->b = b;
-    k->saved[0] = t[6];
-    k->saved[1] = t[7];
-  }
-  return y;
+  int32_t mean = net_state (n, name, "running_mean", i.c);
+  int32_t variance = net_state (n, name, "running_var", i.c);
+  source from[LAYER_OPERANDS] = { from_value (x), from_param (w), from_param (b),
+                                  from_tensor (mean), from_tensor (variance) };
+  return net_layer (n, name, &c, from, (extent){ i.c, i.d, i.h, i.w });
 }
 
 /* ---- concatenation ---- */

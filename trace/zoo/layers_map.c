@@ -4,70 +4,34 @@
 
 enum { SEED = 20240229 }; /* of every random number of a step; any other would do */
 
-/* relu, tanh, sigmoid, gelu, dropout: reads one saved tensor and dy, which becomes dx where nobody
-   else needs it. */
-static void map_back (net *n, const node *k) {
-  bool alone;
-  int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  compute c = k->c;
-  c.kind = k->c.kind + 1; /* the backward kind is the next in the table */
-  switch (c.kind) {
-  case COMPUTE_relu_bwd:
-    c.relu.in_place = alone;
-    break;
-  case COMPUTE_gelu_bwd:
-    c.gelu.in_place = alone;
-    break;
-  case COMPUTE_dropout_bwd:
-    c.dropout.in_place = alone;
-    break;
-  default:
-    c.map.in_place = alone;
-  }
-  int32_t t[] = { k->saved[0], dy, alone ? NO_TENSOR : MADE };
-  net_op (n, k->name, &c, t);
-  net_give (n, k->in[0], alone ? dy : t[2]);
-}
-
-/* Appends a layer of one input; `saves` is which of its tensors the way back needs. */
-static value map_op (net *n, const char *layer, value x, compute *c, bool in_place, int saves) {
-  const char *name = net_name (n, layer);
+static value map_op (net *n, const char *layer, value x, compute *c) {
   const value_info i = *net_at (n, x);
-  int32_t t[] = { i.tensor, in_place ? NO_TENSOR : MADE, MADE };
-  net_op (n, name, c, t);
-  value y = net_value (n, name, in_place ? i.tensor : t[1], i.c, i.d, i.h, i.w);
-  node *k = net_node (n, name, map_back, c, y);
-  if (k != NULL) {
-    k->in[0] = x;
-    k->saved[0] = t[saves];
-  }
-  return y;
+  source from[LAYER_OPERANDS] = { from_value (x) };
+  return net_layer (n, net_name (n, layer), c, from, (extent){ i.c, i.d, i.h, i.w });
 }
 
 value relu (net *n, const char *name, value x, int64_t slope_ppm) {
   compute c = { .kind = COMPUTE_relu_fwd };
   c.relu = (compute_relu){ n->batch, net_size (n, x), slope_ppm, 1 };
-  return map_op (n, name, x, &c, true, 0);
+  return map_op (n, name, x, &c);
 }
 
 value tanh_layer (net *n, const char *name, value x) {
   compute c = { .kind = COMPUTE_tanh_fwd };
   c.map = (compute_map){ n->batch, net_size (n, x), 0 };
-  return map_op (n, name, x, &c, false, 1);
+  return map_op (n, name, x, &c);
 }
 
 value sigmoid (net *n, const char *name, value x) {
   compute c = { .kind = COMPUTE_sigmoid_fwd };
   c.map = (compute_map){ n->batch, net_size (n, x), 0 };
-  return map_op (n, name, x, &c, false, 1);
+  return map_op (n, name, x, &c);
 }
 
 value gelu (net *n, const char *name, value x, bool tanh) {
   compute c = { .kind = COMPUTE_gelu_fwd };
   c.gelu = (compute_gelu){ n->batch, net_size (n, x), tanh, 0 };
-  return map_op (n, name, x, &c, false, 0);
+  return map_op (n, name, x, &c);
 }
 
 value dropout (net *n, const char *name, value x, int64_t rate_ppm) {
@@ -79,55 +43,39 @@ value dropout (net *n, const char *name, value x, int64_t rate_ppm) {
                                  .rate_ppm = rate_ppm,
                                  .seed = SEED,
                                  .offset = net_draw (n, net_size (n, x)) };
-  return map_op (n, name, x, &c, false, 2);
+  return map_op (n, name, x, &c);
 }
 
-static void swiglu_back (net *n, const node *k) {
-  bool alone;
-  int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  compute c = k->c;
-  c.kind = COMPUTE_swiglu_bwd;
-  int32_t t[] = { net_tensor (n, k->in[0]), net_tensor (n, k->in[1]), dy, MADE, MADE };
-  net_op (n, k->name, &c, t);
-  net_give (n, k->in[0], t[3]);
-  net_give (n, k->in[1], t[4]);
+value swiglu (net *n, const char *layer, value gate, value up) {
+  const value_info i = *net_at (n, gate);
+  compute c = { .kind = COMPUTE_swiglu_fwd };
+  c.map = (compute_map){ n->batch, net_size (n, gate), 0 };
+  source from[LAYER_OPERANDS] = { from_value (gate), from_value (up) };
+  return net_layer (n, net_name (n, layer), &c, from, (extent){ i.c, i.d, i.h, i.w });
 }
 
 /* One gradient goes to both. */
 static void add_back (net *n, const node *k) {
   bool alone;
   int32_t dy = net_take (n, k->out, &alone);
-  if (dy == NO_TENSOR)
-    return;
-  net_give_both (n, k->in[0], k->in[1], dy);
+  if (dy != NO_TENSOR)
+    net_give_both (n, k->in[0], k->in[1], dy);
 }
 
-static value pair_op (net *n, const char *layer, value a, value b, compute *c, bool in_place,
-                      void (*back) (net *n, const node *k)) {
+value add (net *n, const char *layer, value a, value b, bool in_place) {
   const char *name = net_name (n, layer);
   const value_info i = *net_at (n, a);
-  c->map = (compute_map){ n->batch, net_size (n, a), in_place };
+  compute c = { .kind = COMPUTE_add };
+  c.map = (compute_map){ n->batch, net_size (n, a), in_place };
   int32_t t[] = { i.tensor, net_tensor (n, b), in_place ? NO_TENSOR : MADE };
-  net_op (n, name, c, t);
+  net_op (n, name, &c, t);
   value y = net_value (n, name, in_place ? i.tensor : t[2], i.c, i.d, i.h, i.w);
-  node *k = net_node (n, name, back, c, y);
+  node *k = net_node (n, name, add_back, &c, y);
   if (k != NULL) {
     k->in[0] = a;
     k->in[1] = b;
   }
   return y;
-}
-
-value swiglu (net *n, const char *name, value gate, value up) {
-  compute c = { .kind = COMPUTE_swiglu_fwd };
-  return pair_op (n, name, gate, up, &c, false, swiglu_back);
-}
-
-value add (net *n, const char *name, value a, value b, bool in_place) {
-  compute c = { .kind = COMPUTE_add };
-  return pair_op (n, name, a, b, &c, in_place, add_back);
 }
 
 value zeros (net *n, const char *layer, int64_t size) {

@@ -310,8 +310,7 @@ node *net_node (net *n, const char *name, void (*back) (net *n, const node *k), 
   if (!ROOM (n, nodes, n->n_nodes + 1))
     return NULL;
   node *k = &n->nodes[n->n_nodes++];
-  *k = (node){ .back = back, .name = name, .out = out, .w = NO_PARAM, .b = NO_PARAM };
-  k->c = *c;
+  *k = (node){ .back = back, .name = name, .c = *c, .out = out };
   n->values[out].wants_gradient = true;
   return k;
 }

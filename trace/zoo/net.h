@@ -3,8 +3,7 @@
    them. Layers (layers.h) append forward ops and leave a node; net_backward walks the nodes in
    reverse, and each appends its backward ops.  A failure is remembered; everything after it does
    nothing, and net_finish tells it. */
-#ifndef FERRY_TRACE_ZOO_NET_H
-#define FERRY_TRACE_ZOO_NET_H
+#pragma once
 
 #include "trace/build.h"
 #include "trace/compute.h"
@@ -32,15 +31,39 @@ typedef struct param_info {
 
 typedef struct net net;
 
+typedef enum source_kind { SOURCE_MADE, SOURCE_VALUE, SOURCE_PARAM, SOURCE_TENSOR } source_kind;
+
+/* What an operand of a layer's op is; those that are not named the op makes. */
+typedef struct source {
+  source_kind kind;
+  int32_t index;
+} source;
+
+enum { LAYER_OPERANDS = 8 };
+
+static inline source from_value (value v) {
+  return (source){ SOURCE_VALUE, v };
+}
+static inline source from_param (param p) {
+  return (source){ SOURCE_PARAM, p };
+}
+static inline source from_tensor (int32_t tensor) {
+  return (source){ SOURCE_TENSOR, tensor };
+}
+
+typedef struct extent {
+  int64_t c, d, h, w;
+} extent;
+
 /* One layer on the way back.  What a field holds is the layer's affair. */
 typedef struct node {
   void (*back) (net *n, const struct node *k);
   const char *name;
   compute c; /* of the forward op */
   value in[4], out, second;
-  param w, b;
   int32_t saved[4];
   const value *list;
+  source from[LAYER_OPERANDS]; /* of net_layer */
 } node;
 
 struct net {
@@ -49,6 +72,7 @@ struct net {
   trace_builder *b;
   const zoo_request *r;
   int64_t batch, image, seq, classes;
+  int variant; /* the network, of its family */
   bool failed;
   op_phase phase;
   const char *scope; /* "" or the front of the names of layers, ending with a dot */
@@ -119,6 +143,10 @@ int64_t net_draw (net *n, int64_t size);
 node *net_node (net *n, const char *name, void (*back) (net *n, const node *k), const compute *c,
                 value out);
 
+/* A layer of one op, whose way back are the kinds that compute.def tells. Its value is what the op
+   makes first, or changes where it makes nothing. */
+value net_layer (net *n, const char *name, compute *c, const source from[LAYER_OPERANDS], extent e);
+
 /* The gradient that has arrived at a value: NO_TENSOR where none has.  *alone: no one else needs
    that tensor, it may be overwritten. */
 int32_t net_take (net *n, value v, bool *alone);
@@ -134,5 +162,3 @@ void net_loss (net *n, int32_t tensor);
 void net_backward (net *n, int64_t down_to);
 /* Updates the parameters [from, to) that have a gradient; to < 0: all. */
 void net_update (net *n, param from, param to);
-
-#endif

@@ -124,9 +124,8 @@ static bool same_block (const char *a, const char *b) {
 static bool find_sessions (parallel *p) {
   const trace *t = p->t;
   const char *block = NULL;
-  p->sessions = NEW (p->a, (int64_t)t->n_ops + 1, session, p->err);
-  p->session_of = NEW (p->a, t->n_ops, int32_t, p->err);
-  if (!p->sessions || !p->session_of)
+  if (!ALLOC (p->a, p->sessions, (int64_t)t->n_ops + 1, p->err) ||
+      !ALLOC (p->a, p->session_of, t->n_ops, p->err))
     return false;
   for (int32_t k = 0; k < p->first_update; k++) {
     int32_t x = one_of (t, &t->ops[k].reads, TENSOR_PARAMETER);

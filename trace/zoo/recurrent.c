@@ -43,8 +43,7 @@ static value token (net *n, const char *name, int64_t step) {
 }
 
 /* Two layers of 512; a loss for each character. */
-void charrnn_step (net *n, int variant) {
-  (void)variant;
+void charrnn_step (net *n) {
   int64_t hidden = net_thin (n, 512), classes = n->classes;
   param letters = net_param (n, "letters", "weight", classes * hidden);
   stack s = stack_new (n, "lstm", net_few (n, 2), hidden, hidden);
@@ -107,8 +106,7 @@ static additive encode (net *n, int64_t words, int64_t hidden, int64_t layers) {
 
 /* Source and target of equal length; two layers of 512 each; the context goes into the next step
    and into the word's scores. */
-void seq2seq_step (net *n, int variant) {
-  (void)variant;
+void seq2seq_step (net *n) {
   int64_t hidden = net_thin (n, 512), words = n->classes, layers = net_few (n, 2);
   additive a = encode (n, words, hidden, layers);
   param table = net_param (n, "target", "weight", words * hidden);

@@ -6,8 +6,7 @@
 const char *zoo_request_text (const zoo_request *r, arena *a, error *err) {
   json_writer w;
   bytes text = { 0 };
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_int (&w, "batch", r->batch);
   json_add_int (&w, "classes", r->classes);
   json_add_int (&w, "depth_divisor", r->depth_divisor);
@@ -34,19 +33,11 @@ const char *zoo_request_text (const zoo_request *r, arena *a, error *err) {
 }
 
 static bool get_int (const json *object, const char *key, int64_t most, int64_t *out, error *err) {
-  json j = json_member (object, key);
-  return json_get_int (&j, 0, most, out, err);
-}
-
-static bool get_word (const json *object, const char *key, const char *const *words, int *out,
-                      error *err) {
-  json j = json_member (object, key);
-  return json_get_word (&j, words, out, err);
+  return json_read_int (object, key, 0, most, out, err);
 }
 
 static bool read_request (const json *at, arena *a, zoo_request *out, error *err) {
-  json network, attention = json_member (at, "explicit_attention"),
-                workspaces = json_member (at, "workspaces");
+  json network, workspaces = json_member (at, "workspaces");
   const char *name = NULL;
   int dtype = DTYPE_FP32, optimizer = ZOO_MOMENTUM, shard = ZOO_SHARD_none;
   if (!json_want_object (at, err) || !json_need (at, "network", &network, err) ||
@@ -56,12 +47,12 @@ static bool read_request (const json *at, arena *a, zoo_request *out, error *err
       !get_int (at, "image", ZOO_MOST, &out->image, err) ||
       !get_int (at, "seq", ZOO_MOST, &out->seq, err) ||
       !get_int (at, "width_divisor", ZOO_MOST, &out->width_divisor, err) ||
-      !get_word (at, "dtype", compute_dtype_names, &dtype, err) ||
-      !get_word (at, "optimizer", zoo_optimizer_names, &optimizer, err) ||
+      !json_read_word (at, "dtype", compute_dtype_names, &dtype, err) ||
+      !json_read_word (at, "optimizer", zoo_optimizer_names, &optimizer, err) ||
       !get_int (at, "ranks", ZOO_MOST, &out->ranks, err) ||
       !get_int (at, "fabric_bytes_per_s", MOST_BYTES, &out->fabric_bytes_per_s, err) ||
-      !get_word (at, "shard", zoo_shard_names, &shard, err) ||
-      !json_get_bool (&attention, &out->explicit_attention, err) ||
+      !json_read_word (at, "shard", zoo_shard_names, &shard, err) ||
+      !json_read_bool (at, "explicit_attention", &out->explicit_attention, err) ||
       !json_get_bool (&workspaces, &out->workspaces, err))
     return false;
   out->name = arena_string (a, name, err);

@@ -58,8 +58,8 @@ static value block (net *n, value x, int64_t width, bool bottleneck, int64_t str
   return relu (n, "relu", add (n, "add", y, x, true), 0);
 }
 
-void resnet_step (net *n, int depth) {
-  depth_blocks d = blocks_of (depth);
+void resnet_step (net *n) {
+  depth_blocks d = blocks_of (n->variant);
   value x = net_input (n, "image", 3, 1, n->image, n->image);
   x = conv_norm (n, "conv1", "bn1", x, net_thin (n, 64), (window){ 7, 2, 3 });
   x = maxpool (n, "maxpool", relu (n, "relu", x, 0), (window){ 3, 2, 1 }, false);

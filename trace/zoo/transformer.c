@@ -41,14 +41,14 @@ static value norm_first (net *n, value x, const transformer_size *s, bool causal
   return add (n, "add2", x, y, false);
 }
 
-void gpt2_step (net *n, int variant) {
+void gpt2_step (net *n) {
   static const transformer_size sizes[] = {
     { 12, 12, 12, 64, 3072, 1024, true },
     { 24, 16, 16, 64, 4096, 1024, true },
     { 36, 20, 20, 64, 5120, 1024, true },
     { 48, 25, 25, 64, 6400, 1024, true },
   };
-  transformer_size s = sized (n, &sizes[variant]);
+  transformer_size s = sized (n, &sizes[n->variant]);
   int64_t width = s.heads * s.width, drop = 100000;
   param words = net_param (n, "wte", "weight", n->classes * width);
   param places = net_param (n, "wpe", "weight", s.positions * width);
@@ -65,12 +65,12 @@ void gpt2_step (net *n, int variant) {
   learn (n);
 }
 
-void vit_step (net *n, int variant) {
+void vit_step (net *n) {
   static const transformer_size sizes[] = {
     { 12, 12, 12, 64, 3072, 0, false },
     { 24, 16, 16, 64, 4096, 0, false },
   };
-  transformer_size s = sized (n, &sizes[variant]);
+  transformer_size s = sized (n, &sizes[n->variant]);
   int64_t width = s.heads * s.width;
   value x = net_input (n, "image", 3, 1, n->image, n->image);
   x = conv (n, "patches", x, width, (window){ 16, 16, 0 }, true);
@@ -103,12 +103,12 @@ static value bert_block (net *n, value x, const transformer_size *s, int64_t dro
 /* The encoder and its pooler have all the parameters of the published number; so that the step can
    learn something without further ones, the pooled vector itself serves as the scores of classes.
  */
-void bert_step (net *n, int variant) {
+void bert_step (net *n) {
   static const transformer_size sizes[] = {
     { 12, 12, 12, 64, 3072, 512, false },
     { 24, 16, 16, 64, 4096, 512, false },
   };
-  transformer_size s = sized (n, &sizes[variant]);
+  transformer_size s = sized (n, &sizes[n->variant]);
   int64_t width = s.heads * s.width, drop = 100000;
   param words = net_param (n, "words", "weight", n->classes * width);
   param places = net_param (n, "positions", "weight", s.positions * width);
@@ -148,12 +148,12 @@ static value llama_block (net *n, value x, const transformer_size *s, int64_t th
   return add (n, "add2", x, y, false);
 }
 
-void llama_step (net *n, int variant) {
+void llama_step (net *n) {
   static const transformer_size sizes[] = {
     { 16, 32, 8, 64, 8192, 0, true },     /* Llama 3.2 1B */
     { 32, 32, 32, 128, 11008, 0, false }, /* LLaMA and Llama 2, 7B */
   };
-  transformer_size s = sized (n, &sizes[variant]);
+  transformer_size s = sized (n, &sizes[n->variant]);
   int64_t width = s.heads * s.width, theta = s.tied ? 500000 : 10000;
   param words = net_param (n, "words", "weight", n->classes * width);
   value tokens = net_tokens (n, "tokens", n->seq), target = net_tokens (n, "targets", n->seq);

@@ -18,8 +18,7 @@ static value unit (net *n, const char *name, value x, int64_t channels) {
 
 /* The published input is 132 x 132 x 116 voxels of 3 channels; edges below 108 are too small for
    that, so there the convolutions are padded and all edges are equal. */
-void unet3d_step (net *n, int variant) {
-  (void)variant;
+void unet3d_step (net *n) {
   bool padded = n->image < SMALLEST_UNPADDED;
   if (padded && n->image % 8 != 0) {
     net_fail (n, "an image of %lld: below 108 it must be a multiple of 8", (long long)n->image);

@@ -28,8 +28,7 @@ static value linear_relu (net *n, const char *name, value x, int64_t out) {
 }
 
 /* The one of torchvision: Krizhevsky's "one weird trick" network. */
-void alexnet_step (net *n, int variant) {
-  (void)variant;
+void alexnet_step (net *n) {
   window three = { 3, 1, 1 }, pool = { 3, 2, 0 };
   value x = net_input (n, "image", 3, 1, n->image, n->image);
   x = conv_relu (n, "conv1", x, 64, (window){ 11, 4, 2 });
@@ -48,9 +47,9 @@ void alexnet_step (net *n, int variant) {
   classify (n, x);
 }
 
-void vgg_step (net *n, int variant) {
+void vgg_step (net *n) {
   static const int64_t channels[] = { 64, 128, 256, 512, 512 };
-  int deep = variant == 19 ? 4 : 3;
+  int deep = n->variant == 19 ? 4 : 3;
   char name[32];
   value x = net_input (n, "image", 3, 1, n->image, n->image);
   for (int i = 0; i < 5; i++) {
@@ -69,8 +68,7 @@ void vgg_step (net *n, int variant) {
 }
 
 /* The fast model of the paper. */
-void overfeat_step (net *n, int variant) {
-  (void)variant;
+void overfeat_step (net *n) {
   window three = { 3, 1, 1 }, pool = { 2, 2, 0 };
   value x = net_input (n, "image", 3, 1, n->image, n->image);
   x = conv_relu (n, "conv1", x, 96, (window){ 11, 4, 0 });

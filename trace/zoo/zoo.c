@@ -14,7 +14,7 @@ const char *const zoo_shard_names[ZOO_SHARDS + 1] = { "none", "state", "all", NU
 const char *const zoo_optimizer_names[ZOO_OPTIMIZERS + 1] = { "sgd", "momentum", "adam", NULL };
 
 typedef struct recipe {
-  void (*step) (net *n, int variant);
+  void (*step) (net *n);
   int variant;
   int64_t classes;
 } recipe;
@@ -158,7 +158,8 @@ trace *zoo_trace (const zoo_request *r, arena *a, error *err) {
     return NULL;
   n->classes = r->classes > 0 ? r->classes : recipe.classes;
   put_source (n);
-  recipe.step (n, recipe.variant);
+  n->variant = recipe.variant;
+  recipe.step (n);
   trace *t = net_finish (n, err);
   return t && r->ranks > 1 ? zoo_parallel (t, r, a, err) : t;
 }

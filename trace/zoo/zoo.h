@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Networks by name: one training step of each, with all its tensors, real saved-for-backward sets,
    times by roofline, and what each op calculates.  docs/zoo.md says what is assumed. */
-#ifndef FERRY_TRACE_ZOO_ZOO_H
-#define FERRY_TRACE_ZOO_ZOO_H
+#pragma once
 
 #include "trace/compute.h"
 #include "trace/device.h"
@@ -56,5 +55,3 @@ trace *zoo_trace (const zoo_request *r, arena *a, error *err) MUST_CHECK;
 
 /* Elements of its parameters, from the update ops; 0 for a trace that is not of the zoo. */
 int64_t zoo_parameters (const trace *t);
-
-#endif
