@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One policy's choices on their way to a plan: policy.c decides and schedules, policy_wishes.c
    takes the choices into the trace that its drops rewrite. */
-#ifndef FERRY_SOLVER_POLICY_ATTEMPT_H
-#define FERRY_SOLVER_POLICY_ATTEMPT_H
+#pragma once
 
 #include "solver/policy/policy.h"
 #include "solver/place/schedule.h"
@@ -26,5 +25,3 @@ typedef struct policy_attempt {
 
 /* From the choice on the original trace: what is made again, the trace with it, and the wishes. */
 bool policy_attempt_wishes (policy_attempt *r, arena *a, error *err) MUST_CHECK;
-
-#endif

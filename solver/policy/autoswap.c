@@ -3,6 +3,7 @@
    out queue in the order in which tensors become idle; copies in are laid from the last need
    backwards.  One mode sticks to the limit, and ops wait where copies do not keep up; the other
    leaves the copies at these times, and memory is what they make of it. */
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/policy/policy.h"
 
@@ -120,7 +121,7 @@ static int32_t out_behind (const policy_view *v, const view_gap *g, int32_t in_n
 
 static int first_idle_first (const policy_view *v, int32_t a, int32_t b, const void *context) {
   (void)context;
-  return (v->gaps[a].a > v->gaps[b].a) - (v->gaps[a].a < v->gaps[b].a);
+  return ORDER (v->gaps[a].a, v->gaps[b].a);
 }
 
 /* Without an op that waits: copies out one behind the other, copies in one before the other. */
@@ -185,32 +186,28 @@ static bool put_moves (autoswap *s, policy_choice *out, error *err) {
   return true;
 }
 
-bool policy_autoswap (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                      error *err) {
-  (void)id;
+bool policy_autoswap (policy_view *v, policy_choice *out, error *err) {
   autoswap s = { .v = v,
-                 .paper = values->at[POLICY_OPTION_autoswap_link] == 1,
-                 .delayed = values->at[POLICY_OPTION_autoswap_delay] == 1 };
+                 .paper = v->option[POLICY_OPTION_autoswap_link] == 1,
+                 .delayed = v->option[POLICY_OPTION_autoswap_delay] == 1 };
   s.res = view_residents (v, err);
-  s.over = NEW (v->arena, (int64_t)v->n_ops + 1, __int128, err);
-  s.key = NEW (v->arena, v->n_gaps, __int128, err);
-  s.cand = NEW (v->arena, v->n_gaps, int32_t, err);
-  s.taken = NEW (v->arena, v->n_gaps, int32_t, err);
-  s.out_end_ns = NEW (v->arena, v->n_gaps, int64_t, err);
-  s.in_start_ns = NEW (v->arena, v->n_gaps, int64_t, err);
-  if (!s.res || !s.over || !s.key || !s.cand || !s.taken || !s.out_end_ns || !s.in_start_ns)
+  if (!ALLOC (v->arena, s.over, (int64_t)v->n_ops + 1, err) ||
+      !ALLOC (v->arena, s.key, v->n_gaps, err) || !ALLOC (v->arena, s.cand, v->n_gaps, err) ||
+      !ALLOC (v->arena, s.taken, v->n_gaps, err) ||
+      !ALLOC (v->arena, s.out_end_ns, v->n_gaps, err) ||
+      !ALLOC (v->arena, s.in_start_ns, v->n_gaps, err) || !s.res)
     return false;
   int32_t peak = view_peak (v, v->res);
   for (int32_t i = 0; i < v->n_gaps; i++)
     if (gap_covers (&v->gaps[i], peak) &&
-        v->trace->tensors[v->gaps[i].tensor].bytes >= values->at[POLICY_OPTION_autoswap_floor])
+        v->trace->tensors[v->gaps[i].tensor].bytes >= v->option[POLICY_OPTION_autoswap_floor])
       s.cand[s.n_cand++] = i;
-  if (!pick (&s, (score)values->at[POLICY_OPTION_autoswap_score], err))
+  if (!pick (&s, (score)v->option[POLICY_OPTION_autoswap_score], err))
     return false;
   if (s.res[view_peak (v, s.res)] >= v->budget_bytes)
     out->note = "all gaps that span the peak were taken";
   lay_times (&s);
-  if (values->at[POLICY_OPTION_autoswap_mode] == 1) {
+  if (v->option[POLICY_OPTION_autoswap_mode] == 1) {
     out->needs_bytes = free_load (&s);
     if (out->needs_bytes > v->budget_bytes)
       out->note = "with no op that waits it needs more";

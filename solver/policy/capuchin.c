@@ -34,12 +34,9 @@ static int most_room_first (const policy_view *v, int32_t a, int32_t b, const vo
 
 static bool start_capuchin (capuchin *s, error *err) {
   policy_view *v = s->v;
-  s->cand = NEW (v->arena, v->n_gaps, int32_t, err);
-  s->done = NEW (v->arena, v->n_gaps, bool, err);
-  s->used = NEW (v->arena, v->n_ops, bool, err);
-  s->room_ns = NEW (v->arena, v->n_gaps, int64_t, err);
-  s->tensors = NEW (v->arena, v->n_tensors, again, err);
-  if (!s->cand || !s->done || !s->used || !s->room_ns || !s->tensors)
+  if (!ALLOC (v->arena, s->cand, v->n_gaps, err) || !ALLOC (v->arena, s->done, v->n_gaps, err) ||
+      !ALLOC (v->arena, s->used, v->n_ops, err) || !ALLOC (v->arena, s->room_ns, v->n_gaps, err) ||
+      !ALLOC (v->arena, s->tensors, v->n_tensors, err))
     return false;
   s->outs.step_ns = s->ins.step_ns = v->step_ns;
   int32_t peak = view_peak (v, v->res);
@@ -206,12 +203,10 @@ static bool choose (capuchin *s, error *err) {
   return true;
 }
 
-bool policy_capuchin (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                      error *err) {
-  (void)id;
+bool policy_capuchin (policy_view *v, policy_choice *out, error *err) {
   capuchin s = { .v = v,
                  .out = out,
-                 .recompute = values->at[POLICY_OPTION_capuchin_recompute] == 1 };
-  out->feedback = values->at[POLICY_OPTION_capuchin_feedback];
+                 .recompute = v->option[POLICY_OPTION_capuchin_recompute] == 1 };
+  out->feedback = v->option[POLICY_OPTION_capuchin_feedback];
   return start_capuchin (&s, err) && choose (&s, err);
 }

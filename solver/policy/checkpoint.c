@@ -3,10 +3,8 @@
    first backward op that needs any of it. */
 #include "solver/policy/drops.h"
 
-bool policy_checkpoint (policy_view *v, policy_id id, const policy_values *values,
-                        policy_choice *out, error *err) {
-  (void)id;
-  int64_t k = values->at[POLICY_OPTION_checkpoint_k];
+bool policy_checkpoint (policy_view *v, policy_choice *out, error *err) {
+  int64_t k = v->option[POLICY_OPTION_checkpoint_k];
   if (k == 0)
     while (k * k < v->first_backward)
       k++;

@@ -84,9 +84,7 @@ static bool put_entry (walk *w, recompute *out, int64_t *kept, error *err) {
 /* The drops behind each op: first[k] and then next of each; -1 ends. */
 static bool list_drops (const policy_view *v, const policy_choice *c, int32_t **first,
                         int32_t **next, error *err) {
-  *first = NEW (v->arena, v->n_ops, int32_t, err);
-  *next = NEW (v->arena, c->n_drops, int32_t, err);
-  if (!*first || !*next)
+  if (!ALLOC (v->arena, *first, v->n_ops, err) || !ALLOC (v->arena, *next, c->n_drops, err))
     return false;
   for (int32_t k = 0; k < v->n_ops; k++)
     (*first)[k] = -1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From tensors that are dropped to the recompute lists of a plan: which ops run again, in which
    entry, and what their copies replace. */
-#ifndef FERRY_SOLVER_POLICY_DROPS_H
-#define FERRY_SOLVER_POLICY_DROPS_H
+#pragma once
 
 #include "solver/policy/policy.h"
 
@@ -16,5 +15,3 @@ bool policy_recomputes (policy_view *v, const policy_choice *c, recompute **out,
 
 /* The peak once these drops have rewritten the trace. */
 bool policy_peak (policy_view *v, const policy_choice *c, int64_t *out, error *err) MUST_CHECK;
-
-#endif

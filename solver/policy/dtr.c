@@ -14,16 +14,14 @@ static bool rooms_of (policy_view *v, int64_t **out, error *err) {
   return *out;
 }
 
-bool policy_dtr (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                 error *err) {
-  (void)id;
+bool policy_dtr (policy_view *v, policy_choice *out, error *err) {
   int64_t *room, peak, least = v->budget_bytes / LEAST_PART + 1;
   dtr_answer answer;
   dtr_request q = { .trace = v->trace,
                     .uses = &v->uses,
                     .budget_bytes = v->budget_bytes,
-                    .floor_bytes = values->at[POLICY_OPTION_dtr_floor],
-                    .cost = (dtr_cost)values->at[POLICY_OPTION_dtr_cost],
+                    .floor_bytes = v->option[POLICY_OPTION_dtr_floor],
+                    .cost = (dtr_cost)v->option[POLICY_OPTION_dtr_cost],
                     .keeps = true,
                     .stop = v->stop,
                     .stop_context = v->stop_context };

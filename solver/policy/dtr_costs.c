@@ -19,8 +19,7 @@ static bool is_edge (const trace *t, const op *o, int32_t from, int32_t to) {
 static bool fill_rows (const trace *t, bool below, arena *a, int32_t **offset, int32_t **at,
                        error *err) {
   int64_t total = 0;
-  *offset = NEW (a, (int64_t)t->n_tensors + 2, int32_t, err);
-  if (!*offset)
+  if (!ALLOC (a, *offset, (int64_t)t->n_tensors + 2, err))
     return false;
   for (int filling = 0; filling < 2; filling++) {
     for (int32_t k = 0; k < t->n_ops; k++) {
@@ -44,8 +43,7 @@ static bool fill_rows (const trace *t, bool below, arena *a, int32_t **offset, i
       return error_set (err, ERR_input, "more than 2^31 pairs of tensors that an op joins");
     for (int32_t x = 0; x < t->n_tensors; x++)
       (*offset)[x + 2] += (*offset)[x + 1];
-    *at = NEW (a, total, int32_t, err);
-    if (!*at)
+    if (!ALLOC (a, *at, total, err))
       return false;
   }
   return true;
@@ -64,16 +62,10 @@ bool dtr_costs_of (const trace *t, const uses *u, dtr_cost kind, arena *a, dtr_c
                    error *err) {
   assert (t && u && out);
   *out = (dtr_costs){ .kind = kind, .n_tensors = t->n_tensors, .arena = a };
-  out->own_ns = NEW (a, t->n_tensors, int64_t, err);
-  out->gone = NEW (a, t->n_tensors, uint8_t, err);
-  out->node = NEW (a, t->n_tensors, int32_t, err);
-  out->visited = NEW (a, t->n_tensors, int32_t, err);
-  out->stack = NEW (a, t->n_tensors, int32_t, err);
-  out->known_ns = NEW (a, t->n_tensors, int64_t, err);
-  out->is_known = NEW (a, t->n_tensors, uint8_t, err);
-  out->passed = NEW (a, t->n_tensors, uint8_t, err);
-  if (!out->own_ns || !out->gone || !out->node || !out->visited || !out->stack || !out->known_ns ||
-      !out->is_known || !out->passed)
+  if (!ALLOC (a, out->own_ns, t->n_tensors, err) || !ALLOC (a, out->gone, t->n_tensors, err) ||
+      !ALLOC (a, out->node, t->n_tensors, err) || !ALLOC (a, out->visited, t->n_tensors, err) ||
+      !ALLOC (a, out->stack, t->n_tensors, err) || !ALLOC (a, out->known_ns, t->n_tensors, err) ||
+      !ALLOC (a, out->is_known, t->n_tensors, err) || !ALLOC (a, out->passed, t->n_tensors, err))
     return false;
   fill_own (out, t, u);
   for (int32_t x = 0; x < t->n_tensors; x++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cost of making a tensor again while others are gone; for dtr_run. */
-#ifndef FERRY_SOLVER_POLICY_DTR_COSTS_H
-#define FERRY_SOLVER_POLICY_DTR_COSTS_H
+#pragma once
 
 #include "solver/policy/dtr_run.h"
 
@@ -34,5 +33,3 @@ bool dtr_costs_of (const trace *t, const uses *u, dtr_cost kind, arena *a, dtr_c
 int64_t dtr_costs_ns (dtr_costs *c, int32_t tensor, int64_t most_ns);
 bool dtr_costs_goes (dtr_costs *c, int32_t tensor, error *err) MUST_CHECK;
 void dtr_costs_comes (dtr_costs *c, int32_t tensor);
-
-#endif

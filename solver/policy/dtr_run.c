@@ -214,9 +214,7 @@ static bool is_wanted (const void *context, const remake *w, int32_t x) {
 }
 
 static bool put_entry (run *r) {
-  r->out->entries = arena_grow (r->arena, r->out->entries, &r->entries_room,
-                                (int64_t)r->out->n_entries + 1, sizeof *r->out->entries, r->err);
-  if (!r->out->entries)
+  if (!GROW (r->arena, r->out->entries, &r->entries_room, (int64_t)r->out->n_entries + 1, r->err))
     return false;
   recompute *entry = &r->out->entries[r->out->n_entries++];
   if (!remake_put (&r->again, is_wanted, r, entry, r->err))
@@ -314,9 +312,8 @@ static bool can_go (const dtr_request *q, int32_t x) {
 static bool list_touched (run *r) {
   const trace *t = r->t;
   const uses *u = r->q->uses;
-  r->touched_of = NEW (r->arena, (int64_t)t->n_ops + 2, int32_t, r->err);
-  r->touched = NEW (r->arena, u->offset[t->n_tensors], int32_t, r->err);
-  if (!r->touched_of || !r->touched)
+  if (!ALLOC (r->arena, r->touched_of, (int64_t)t->n_ops + 2, r->err) ||
+      !ALLOC (r->arena, r->touched, u->offset[t->n_tensors], r->err))
     return false;
   for (int32_t i = 0; i < u->offset[t->n_tensors]; i++)
     r->touched_of[u->at[i].op + 2]++;
@@ -335,13 +332,10 @@ static bool start_run (run *r) {
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (!(*numbers[i] = NEW (r->arena, n, int32_t, r->err)))
       return false;
-  r->may_go = NEW (r->arena, n, uint8_t, r->err);
-  r->always = NEW (r->arena, n, uint8_t, r->err);
-  r->here = NEW (r->arena, n, uint8_t, r->err);
-  r->used_ns = NEW (r->arena, n, int64_t, r->err);
-  r->double_bytes = NEW (r->arena, n, int64_t, r->err);
-  r->sorted = NEW (r->arena, t->n_ops, int32_t, r->err);
-  if (!r->may_go || !r->always || !r->here || !r->used_ns || !r->double_bytes || !r->sorted)
+  if (!ALLOC (r->arena, r->may_go, n, r->err) || !ALLOC (r->arena, r->always, n, r->err) ||
+      !ALLOC (r->arena, r->here, n, r->err) || !ALLOC (r->arena, r->used_ns, n, r->err) ||
+      !ALLOC (r->arena, r->double_bytes, n, r->err) ||
+      !ALLOC (r->arena, r->sorted, t->n_ops, r->err))
     return false;
   for (int32_t x = 0; x < n; x++) {
     r->first[x] = uses_first (r->q->uses, x);

@@ -2,8 +2,7 @@
 /* A step run once under the rule of dynamic tensor rematerialization: no plan ahead.  While what an
    op writes has no room, the tensor with the least cost for its bytes and the time since its last
    use goes; what an op misses is made again on demand.  Kirisame et al., ICLR 2021. */
-#ifndef FERRY_SOLVER_POLICY_DTR_RUN_H
-#define FERRY_SOLVER_POLICY_DTR_RUN_H
+#pragma once
 
 #include "trace/plan.h"
 #include "trace/uses.h"
@@ -41,5 +40,3 @@ typedef struct dtr_answer {
 /* Ends early, and lacks, where far more would run again than the step has, and where it is stopped.
  */
 bool dtr_run (const dtr_request *q, arena *a, dtr_answer *out, error *err) MUST_CHECK;
-
-#endif

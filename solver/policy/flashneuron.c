@@ -30,9 +30,7 @@ static bool offload (policy_view *v, int32_t x, policy_choice *out, int64_t *sum
   return policy_move_gap (v, out, g, view_late (v, g, view_in_ns (v, x)), err);
 }
 
-bool policy_flashneuron (policy_view *v, policy_id id, const policy_values *values,
-                         policy_choice *out, error *err) {
-  (void)id, (void)values;
+bool policy_flashneuron (policy_view *v, policy_choice *out, error *err) {
   int64_t room = find_room (v), sum = 0;
   bool *seen = NEW (v->arena, v->n_tensors, bool, err);
   if (!seen)

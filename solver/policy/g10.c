@@ -2,6 +2,7 @@
 /* The interval that takes most memory above the line over time goes first, as far as tables of the
    link by op have room for it; in the end what is away comes back as early as it fits.  One tier:
    the host. */
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/policy/policy.h"
 
@@ -35,28 +36,12 @@ static void sum_up (g10 *s) {
 /* The first op from which on `bytes` have been carried since op `from`; `end` where they never are.
  */
 static int32_t when_out (const g10 *s, int32_t from, int32_t end, int64_t bytes) {
-  int32_t low = from, high = end;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (s->out_sum[middle + 1] - s->out_sum[from] >= bytes)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
+  return FIRST_WHERE (i, from, end, s->out_sum[i + 1] - s->out_sum[from] >= bytes);
 }
 
 /* The last op from which on there is still room for `bytes` before op `end`; from - 1: none. */
 static int32_t when_in (const g10 *s, int32_t from, int32_t end, int64_t bytes) {
-  int32_t low = from - 1, high = end - 1;
-  while (low < high) {
-    int32_t middle = low + (high - low + 1) / 2;
-    if (s->in_sum[end] - s->in_sum[middle] >= bytes)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return FIRST_WHERE (i, from, end, s->in_sum[end] - s->in_sum[i] < bytes) - 1;
 }
 
 static __int128 area_of (const g10 *s, const view_gap *g) {
@@ -142,7 +127,7 @@ static void take (g10 *s, const view_gap *g, int32_t e, int32_t p, view_gap *awa
 static int by_return (const policy_view *v, int32_t a, int32_t b, const void *context) {
   const view_gap *away = context;
   (void)v;
-  return (away[a].b > away[b].b) - (away[a].b < away[b].b);
+  return ORDER (away[a].b, away[b].b);
 }
 
 /* Tensors come back as long as memory is below the line; bytes are not looked at, so it may be
@@ -177,10 +162,9 @@ static bool start_g10 (g10 *s, error *err) {
   for (int i = 0; i < 5; i++)
     if (!(*rows[i] = NEW (v->arena, (int64_t)v->n_ops + 1, int64_t, err)))
       return false;
-  s->above_ns = NEW (v->arena, (int64_t)v->n_ops + 1, __int128, err);
-  s->area = NEW (v->arena, v->n_gaps, __int128, err);
-  s->marked = NEW (v->arena, v->n_gaps, bool, err);
-  if (!s->res || !s->above_ns || !s->area || !s->marked)
+  if (!ALLOC (v->arena, s->above_ns, (int64_t)v->n_ops + 1, err) ||
+      !ALLOC (v->arena, s->area, v->n_gaps, err) || !ALLOC (v->arena, s->marked, v->n_gaps, err) ||
+      !s->res)
     return false;
   for (int32_t k = 0; k < v->n_ops; k++) {
     int64_t ns = v->trace->ops[k].ns;
@@ -202,18 +186,16 @@ static int32_t best_gap (g10 *s) {
   return best;
 }
 
-bool policy_g10 (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                 error *err) {
-  (void)id;
+bool policy_g10 (policy_view *v, policy_choice *out, error *err) {
   g10 s = { .v = v,
             .line_bytes =
-                units_scale (v->budget_bytes, values->at[POLICY_OPTION_g10_line], 1000000) };
+                units_scale (v->budget_bytes, v->option[POLICY_OPTION_g10_line], 1000000) };
   view_gap *away = NEW (v->arena, v->n_gaps, view_gap, err);
   int32_t *places = NEW (v->arena, v->n_gaps, int32_t, err), n_taken = 0;
   if (!away || !places || !start_g10 (&s, err))
     return false;
-  int64_t latency = values->at[POLICY_OPTION_g10_latency];
-  int64_t times_ppm = 2000000 + values->at[POLICY_OPTION_g10_delta];
+  int64_t latency = v->option[POLICY_OPTION_g10_latency];
+  int64_t times_ppm = 2000000 + v->option[POLICY_OPTION_g10_delta];
   while (s.res[view_peak (v, s.res)] > s.line_bytes) {
     int32_t i = best_gap (&s), e, p;
     if (i < 0) {

@@ -3,15 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "solver/policy/view.h"
 #include "trace/compute.h"
 
 /* ---- the graph ---- */
 
 bool view_make_rows (view_rows *r, int32_t n, int64_t total, arena *a, error *err) {
-  r->offset = NEW (a, (int64_t)n + 1, int32_t, err);
-  r->at = NEW (a, total, int32_t, err);
-  return r->offset && r->at;
+  return ALLOC (a, r->offset, (int64_t)n + 1, err) && ALLOC (a, r->at, total, err);
 }
 
 /* seen: by the last op that has this producer. */
@@ -104,8 +103,7 @@ static view_class class_of_name (const char *name) {
 }
 
 static bool fill_classes (policy_view *v, error *err) {
-  v->class = NEW (v->arena, v->n_ops, uint8_t, err);
-  if (!v->class)
+  if (!ALLOC (v->arena, v->class, v->n_ops, err))
     return false;
   for (int32_t k = 0; k < v->n_ops; k++) {
     const op *o = &v->trace->ops[k];
@@ -140,8 +138,7 @@ static int by_text (const stem *x, const stem *y) {
 
 static int by_text_then_op (const void *a, const void *b) {
   const stem *x = a, *y = b;
-  int order = by_text (x, y);
-  return order ? order : (x->op > y->op) - (x->op < y->op);
+  return by_text (x, y) ?: ORDER (x->op, y->op);
 }
 
 /* The forward ops' stems, by text. */
@@ -163,16 +160,9 @@ static bool find_stems (const policy_view *v, arena *a, stems *out, error *err) 
 /* The last forward op of the same stem. */
 static int32_t by_name (const policy_view *v, const stems *s, int32_t k) {
   stem own;
-  int32_t first = 0, end = s->count;
   if (!has_stem (&v->trace->ops[k], k, &own))
     return NO_OP;
-  while (first < end) {
-    int32_t middle = first + (end - first) / 2;
-    if (by_text (&s->at[middle], &own) <= 0)
-      first = middle + 1;
-    else
-      end = middle;
-  }
+  int32_t first = FIRST_WHERE (i, 0, s->count, by_text (&s->at[i], &own) > 0);
   return first > 0 && by_text (&s->at[first - 1], &own) == 0 ? s->at[first - 1].op : NO_OP;
 }
 

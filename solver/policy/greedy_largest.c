@@ -12,9 +12,7 @@ static int largest_first (const policy_view *v, int32_t a, int32_t b, const void
   return (x->idle_ns < y->idle_ns) - (x->idle_ns > y->idle_ns);
 }
 
-bool policy_greedy_largest (policy_view *v, policy_id id, const policy_values *values,
-                            policy_choice *out, error *err) {
-  (void)id, (void)values;
+bool policy_greedy_largest (policy_view *v, policy_choice *out, error *err) {
   int64_t *res = view_residents (v, err);
   int32_t *order = NEW (v->arena, v->n_gaps, int32_t, err);
   bool *taken = NEW (v->arena, v->n_gaps, bool, err);

@@ -195,9 +195,8 @@ static bool drop_others (const sack *s, policy_choice *out, error *err) {
 
 static bool list_items (sack *s, error *err) {
   policy_view *v = s->v;
-  s->items = NEW (v->arena, v->n_tensors, int32_t, err);
-  s->kept = NEW (v->arena, v->n_tensors, bool, err);
-  if (!s->items || !s->kept)
+  if (!ALLOC (v->arena, s->items, v->n_tensors, err) ||
+      !ALLOC (v->arena, s->kept, v->n_tensors, err))
     return false;
   for (int32_t x = 0; x < v->n_tensors; x++)
     if (v->fb[x] >= 0 && v->producer[x] != NO_OP && v->producer[x] < v->first_backward &&
@@ -208,23 +207,20 @@ static bool list_items (sack *s, error *err) {
   view_sort (v, s->items, s->n_items, dearest_first, NULL);
   if (s->filling != BY_TABLE)
     return true;
-  s->choice = NEW (v->arena, (int64_t)s->n_items * (UNITS + 1), uint8_t, err);
-  s->value = NEW (v->arena, UNITS + 1, int64_t, err);
-  if (!s->choice || !s->value)
+  if (!ALLOC (v->arena, s->choice, (int64_t)s->n_items * (UNITS + 1), err) ||
+      !ALLOC (v->arena, s->value, UNITS + 1, err))
     return false;
   fill_table (s);
   return true;
 }
 
-bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                      error *err) {
-  (void)id;
-  int64_t given = values->at[POLICY_OPTION_knapsack_c];
-  sack s = { .v = v, .filling = (filling)values->at[POLICY_OPTION_knapsack_solver] };
+bool policy_knapsack (policy_view *v, policy_choice *out, error *err) {
+  int64_t given = v->option[POLICY_OPTION_knapsack_c];
+  sack s = { .v = v, .filling = (filling)v->option[POLICY_OPTION_knapsack_solver] };
   if (!list_items (&s, err))
     return false;
   int64_t best_peak = INT64_MAX, best_c = 0;
-  for (int64_t c = given ? given : 1000000; c >= 0; c -= values->at[POLICY_OPTION_knapsack_step]) {
+  for (int64_t c = given ? given : 1000000; c >= 0; c -= v->option[POLICY_OPTION_knapsack_step]) {
     int64_t peak;
     if (!fill (&s, c, err) || !drop_others (&s, out, err))
       return false;

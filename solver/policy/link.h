@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Times at which a copy engine is taken, for policies that reserve them.  The step repeats, so a
    time taken is taken in the steps before and behind too. */
-#ifndef FERRY_SOLVER_POLICY_LINK_H
-#define FERRY_SOLVER_POLICY_LINK_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -23,5 +22,3 @@ int64_t link_earliest (const link_times *l, int64_t from_ns, int64_t end_ns, int
 int64_t link_latest (const link_times *l, int64_t from_ns, int64_t end_ns, int64_t length_ns);
 bool link_take (link_times *l, int64_t start_ns, int64_t length_ns, arena *a,
                 error *err) MUST_CHECK;
-
-#endif

@@ -3,6 +3,7 @@
    touched longest ago makes room.  Steps are swept until one begins as the one before it did. */
 #include <string.h>
 
+#include "base/order.h"
 #include "solver/policy/policy.h"
 
 enum { STEPS = 8 };
@@ -111,13 +112,12 @@ static bool touch_op (lru *s, int32_t k, int32_t need, error *err) {
 
 static int by_birth (const policy_view *v, int32_t a, int32_t b, const void *context) {
   (void)context;
-  return (v->units.at[a].first > v->units.at[b].first) -
-         (v->units.at[a].first < v->units.at[b].first);
+  return ORDER (v->units.at[a].first, v->units.at[b].first);
 }
 
 static int by_death (const policy_view *v, int32_t a, int32_t b, const void *context) {
   (void)context;
-  return (v->units.at[a].last > v->units.at[b].last) - (v->units.at[a].last < v->units.at[b].last);
+  return ORDER (v->units.at[a].last, v->units.at[b].last);
 }
 
 static bool sweep (lru *s, error *err) {
@@ -165,15 +165,10 @@ static bool untangle (const policy_view *v, policy_choice *out, error *err) {
 static bool start_lru (lru *s, error *err) {
   policy_view *v = s->v;
   int32_t n = v->n_tensors;
-  s->here = NEW (v->arena, n, bool, err);
-  s->older = NEW (v->arena, (int64_t)n + 1, int32_t, err);
-  s->newer = NEW (v->arena, (int64_t)n + 1, int32_t, err);
-  s->left_after = NEW (v->arena, n, int32_t, err);
-  s->fetched = NEW (v->arena, n, int64_t, err);
-  s->births = NEW (v->arena, n, int32_t, err);
-  s->deaths = NEW (v->arena, n, int32_t, err);
-  if (!s->here || !s->older || !s->newer || !s->left_after || !s->fetched || !s->births ||
-      !s->deaths)
+  if (!ALLOC (v->arena, s->here, n, err) || !ALLOC (v->arena, s->older, (int64_t)n + 1, err) ||
+      !ALLOC (v->arena, s->newer, (int64_t)n + 1, err) ||
+      !ALLOC (v->arena, s->left_after, n, err) || !ALLOC (v->arena, s->fetched, n, err) ||
+      !ALLOC (v->arena, s->births, n, err) || !ALLOC (v->arena, s->deaths, n, err))
     return false;
   s->older[n] = s->newer[n] = n;
   for (int32_t x = 0; x < n; x++)
@@ -186,17 +181,15 @@ static bool start_lru (lru *s, error *err) {
   return true;
 }
 
-bool policy_lru (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                 error *err) {
-  (void)id;
+bool policy_lru (policy_view *v, policy_choice *out, error *err) {
   lru s = {
-    .v = v, .out = out, .ahead = (int32_t)values->at[POLICY_OPTION_lru_ahead], .used = v->pool_bytes
+    .v = v, .out = out, .ahead = (int32_t)v->option[POLICY_OPTION_lru_ahead], .used = v->pool_bytes
   };
   bool *first = NEW (v->arena, v->n_tensors, bool, err);
   if (!first || !start_lru (&s, err))
     return false;
   out->auto_clean = true; /* a page that was not written is not copied again */
-  out->fault_ns = values->at[POLICY_OPTION_lru_fault];
+  out->fault_ns = v->option[POLICY_OPTION_lru_fault];
   bool same = false;
   for (int step = 0; step < STEPS && !same; step++) {
     out->n_moves = 0;

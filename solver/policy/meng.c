@@ -15,8 +15,7 @@ static int later_first (const policy_view *v, int32_t a, int32_t b, const void *
 }
 
 static bool feature_maps (policy_view *v, maps *out, error *err) {
-  out->at = NEW (v->arena, v->n_tensors, int32_t, err);
-  if (!out->at)
+  if (!ALLOC (v->arena, out->at, v->n_tensors, err))
     return false;
   out->count = 0;
   for (int32_t x = 0; x < v->n_tensors; x++)
@@ -62,14 +61,12 @@ static bool try_threshold (policy_view *v, const maps *m, int64_t room, int64_t 
   return true;
 }
 
-bool policy_meng (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                  error *err) {
-  (void)id;
+bool policy_meng (policy_view *v, policy_choice *out, error *err) {
   maps m;
   int64_t *res = view_residents (v, err);
   if (!res || !feature_maps (v, &m, err))
     return false;
-  int64_t fixed = fixed_bytes (v), step = values->at[POLICY_OPTION_meng_step];
+  int64_t fixed = fixed_bytes (v), step = v->option[POLICY_OPTION_meng_step];
   for (int64_t ppm = 1000000;; ppm -= step) {
     int64_t keep = units_scale (v->budget_bytes, ppm > 0 ? ppm : 0, 1000000);
     if (!try_threshold (v, &m, keep - fixed, res, out, err))

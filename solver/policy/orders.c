@@ -170,15 +170,11 @@ static void swap_genes (genetic *s, int32_t *priority, int32_t i) {
 static bool first_population (genetic *s, error *err) {
   int64_t size = s->o->population;
   int32_t n = s->graph.n;
-  s->now = NEW (s->a, size, individual, err);
-  s->next = NEW (s->a, size, individual, err);
-  s->order = NEW (s->a, n, int32_t, err);
-  if (!s->now || !s->next || !s->order)
+  if (!ALLOC (s->a, s->now, size, err) || !ALLOC (s->a, s->next, size, err) ||
+      !ALLOC (s->a, s->order, n, err))
     return false;
   for (int64_t i = 0; i < size; i++) {
-    s->now[i].priority = NEW (s->a, n, int32_t, err);
-    s->next[i].priority = NEW (s->a, n, int32_t, err);
-    if (!s->now[i].priority || !s->next[i].priority)
+    if (!ALLOC (s->a, s->now[i].priority, n, err) || !ALLOC (s->a, s->next[i].priority, n, err))
       return false;
     for (int32_t k = 0; k < n; k++)
       s->now[i].priority[k] = k;

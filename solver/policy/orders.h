@@ -2,8 +2,7 @@
 /* SwapAdvisor's search over the order of the ops: a genetic algorithm whose genome is a priority
    for each op, decoded by list scheduling, and judged by the simulated plan of its planner.  A plan
    carries its order. */
-#ifndef FERRY_SOLVER_POLICY_ORDERS_H
-#define FERRY_SOLVER_POLICY_ORDERS_H
+#pragma once
 
 #include "solver/policy/policy.h"
 
@@ -32,5 +31,3 @@ bool orders_decode (const orders_graph *g, const int32_t *priority, int32_t *ord
    of those judged, so the answer is never worse than its. */
 bool orders_search (const policy_request *r, const orders_options *o, arena *a, policy_answer *out,
                     error *err) MUST_CHECK;
-
-#endif

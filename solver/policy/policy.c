@@ -63,7 +63,11 @@ bool policy_choose (policy_id id, const policy_request *r, arena *a, policy_view
     *out = *r->choice;
     return true;
   }
-  return row->decide (view, id, r->values ? r->values : &standard, out, err);
+  view->policy = (int)id;
+  view->option = r->values ? r->values->at : standard.at;
+  bool ok = row->decide (view, out, err);
+  view->option = NULL;
+  return ok;
 }
 
 /* ---- to a plan ---- */

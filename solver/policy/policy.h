@@ -2,8 +2,7 @@
 /* Published swapping and recomputing policies under one machine model.  A policy decides on the
    unswapped timeline which gap is spent on the host and which tensors are dropped; what its plan
    costs is what schedule, check and simulate make of these choices. */
-#ifndef FERRY_SOLVER_POLICY_POLICY_H
-#define FERRY_SOLVER_POLICY_POLICY_H
+#pragma once
 
 #include "solver/policy/view.h"
 
@@ -74,8 +73,7 @@ typedef struct policy_choice {
   const char *note;    /* its findings in words, or NULL */
 } policy_choice;
 
-typedef bool policy_decide (policy_view *v, policy_id id, const policy_values *values,
-                            policy_choice *out, error *err);
+typedef bool policy_decide (policy_view *v, policy_choice *out, error *err);
 
 typedef struct policy_row {
   const char *name, *variant, *says, *whence;
@@ -143,5 +141,3 @@ bool policy_tensile_jobs (policy_view *views, int32_t n_jobs, int64_t memory_byt
 
 #define POLICY(id, name, function, ...) policy_decide policy_##function;
 #include "solver/policy/policy.def"
-
-#endif

@@ -262,9 +262,8 @@ bool remake_put (remake *w, bool (*is_wanted) (const void *context, const remake
   for (int32_t i = 0; i < w->n_ops; i++)
     written += t->ops[w->ops[i]].writes.count;
   *out = (recompute){ .before = w->before };
-  out->ops.at = NEW (w->arena, w->n_ops, int32_t, err);
-  out->replaces.at = NEW (w->arena, written, int32_t, err);
-  if (!out->ops.at || !out->replaces.at)
+  if (!ALLOC (w->arena, out->ops.at, w->n_ops, err) ||
+      !ALLOC (w->arena, out->replaces.at, written, err))
     return false;
   if (!sound (w)) /* sorts, and knows the versions made */
     return error_set (err, ERR_internal, "an entry before op %d is not sound", w->before);

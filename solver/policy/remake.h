@@ -2,8 +2,7 @@
 /* The ops that run again, directly before an op, so that tensors which are not there are: with them
    whatever of their inputs is not there either.  In place updates are made again one by one, and
    every request is held against trace/rewrite's rule of versions before it is kept. */
-#ifndef FERRY_SOLVER_POLICY_REMAKE_H
-#define FERRY_SOLVER_POLICY_REMAKE_H
+#pragma once
 
 #include "trace/plan.h"
 #include "trace/uses.h"
@@ -67,5 +66,3 @@ bool remake_is_simple (const trace *t, const uses *u, int32_t x, int32_t before)
    are away no more. */
 bool remake_put (remake *w, bool (*is_wanted) (const void *context, const remake *w, int32_t x),
                  const void *context, recompute *out, error *err) MUST_CHECK;
-
-#endif

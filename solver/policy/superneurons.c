@@ -33,11 +33,9 @@ static bool forks (const policy_view *v, int32_t k) {
 
 static bool mark_checkpoints (neurons *s, policy_view *v, policy_choice *out, error *err) {
   *s = (neurons){ .v = v, .out = out, .res = view_residents (v, err) };
-  s->checkpoint = NEW (v->arena, v->n_ops, bool, err);
-  s->next = NEW (v->arena, v->n_ops, int32_t, err);
-  s->segment = NEW (v->arena, v->n_ops, int32_t, err);
-  s->dropped = NEW (v->arena, v->n_tensors, bool, err);
-  if (!s->res || !s->checkpoint || !s->next || !s->segment || !s->dropped)
+  if (!ALLOC (v->arena, s->checkpoint, v->n_ops, err) ||
+      !ALLOC (v->arena, s->next, v->n_ops, err) || !ALLOC (v->arena, s->segment, v->n_ops, err) ||
+      !ALLOC (v->arena, s->dropped, v->n_tensors, err) || !s->res)
     return false;
   int32_t segment = 0, next = NO_OP;
   for (int32_t k = 0; k < v->first_backward; k++) {
@@ -147,15 +145,13 @@ static bool sweep (neurons *s, bool cache, error *err) {
   return true;
 }
 
-bool policy_superneurons (policy_view *v, policy_id id, const policy_values *values,
-                          policy_choice *out, error *err) {
-  (void)id;
+bool policy_superneurons (policy_view *v, policy_choice *out, error *err) {
   neurons s;
   if (!mark_checkpoints (&s, v, out, err))
     return false;
-  if (values->at[POLICY_OPTION_superneurons_recompute] && !drop_segments (&s, err))
+  if (v->option[POLICY_OPTION_superneurons_recompute] && !drop_segments (&s, err))
     return false;
-  if (!sweep (&s, values->at[POLICY_OPTION_superneurons_cache], err))
+  if (!sweep (&s, v->option[POLICY_OPTION_superneurons_cache], err))
     return false;
   if (s.res[view_peak (v, s.res)] > v->budget_bytes)
     out->note = "no checkpoint is left to evict";

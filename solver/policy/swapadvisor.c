@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A sweep over the ops: what does not fit makes room by evicting the tensor that is needed furthest
    in the future (Belady); copies in start as early as the bytes fit. */
+#include "base/order.h"
 #include "solver/policy/policy.h"
 
 typedef struct planner {
@@ -29,13 +30,13 @@ static int32_t furthest (const planner *s, const bool *is_taken, int32_t k) {
 
 static int in_order_of_use (const policy_view *v, int32_t a, int32_t b, const void *context) {
   (void)context;
-  return (v->gaps[a].b > v->gaps[b].b) - (v->gaps[a].b < v->gaps[b].b);
+  return ORDER (v->gaps[a].b, v->gaps[b].b);
 }
 
 /* When each copy out has ended, one after the other in order of release. */
 static int by_release (const policy_view *v, int32_t a, int32_t b, const void *context) {
   (void)context;
-  return (v->gaps[a].a > v->gaps[b].a) - (v->gaps[a].a < v->gaps[b].a);
+  return ORDER (v->gaps[a].a, v->gaps[b].a);
 }
 
 static bool out_ends (planner *s, int64_t *end_ns) {
@@ -69,14 +70,11 @@ static bool fetch (planner *s, const int64_t *out_end_ns, policy_choice *out, er
   return true;
 }
 
-bool policy_swapadvisor (policy_view *v, policy_id id, const policy_values *values,
-                         policy_choice *out, error *err) {
-  (void)id, (void)values;
+bool policy_swapadvisor (policy_view *v, policy_choice *out, error *err) {
   planner s = { .v = v, .res = view_residents (v, err) };
   bool *is_taken = NEW (v->arena, v->n_gaps, bool, err);
   int64_t *end_ns = NEW (v->arena, v->n_gaps, int64_t, err);
-  s.taken = NEW (v->arena, v->n_gaps, int32_t, err);
-  if (!s.res || !is_taken || !end_ns || !s.taken)
+  if (!ALLOC (v->arena, s.taken, v->n_gaps, err) || !s.res || !is_taken || !end_ns)
     return false;
   for (int32_t k = 0; k < v->n_ops; k++)
     while (s.res[k] > v->budget_bytes) {

@@ -5,6 +5,7 @@
    and with several jobs one such list each, so that they do not see each other's copies. */
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/policy/drops.h"
 #include "solver/policy/link.h"
@@ -84,11 +85,7 @@ typedef struct living {
 
 static int compare_living (const void *a, const void *b) {
   const living *x = a, *y = b;
-  if (x->bytes != y->bytes)
-    return x->bytes < y->bytes ? 1 : -1;
-  if (x->job != y->job)
-    return x->job < y->job ? -1 : 1;
-  return (x->tensor > y->tensor) - (x->tensor < y->tensor);
+  return ORDER (y->bytes, x->bytes) ?: ORDER (x->job, y->job) ?: ORDER (x->tensor, y->tensor);
 }
 
 /* Takes the largest tensor of all jobs' for which there is time. */
@@ -167,15 +164,14 @@ static bool drop_one (tensile *jobs, int32_t n_jobs, int32_t *job, error *err) {
                           err);
 }
 
-static bool start_tensile (tensile *s, policy_view *v, const policy_values *values,
-                           policy_choice *out, error *err) {
+static bool start_tensile (tensile *s, policy_view *v, int64_t weight_ppm, policy_choice *out,
+                           error *err) {
   *s = (tensile){ .v = v, .out = out, .res = view_residents (v, err) };
-  s->swapped = NEW (v->arena, v->n_tensors, bool, err);
-  s->dropped = NEW (v->arena, v->n_tensors, bool, err);
-  if (!s->res || !s->swapped || !s->dropped)
+  if (!ALLOC (v->arena, s->swapped, v->n_tensors, err) ||
+      !ALLOC (v->arena, s->dropped, v->n_tensors, err) || !s->res)
     return false;
   s->link.step_ns = v->step_ns;
-  s->may_move = units_scale (v->n_tensors, values->at[POLICY_OPTION_tensile_weight], 1000000);
+  s->may_move = units_scale (v->n_tensors, weight_ppm, 1000000);
   out->auto_clean = true;
   return true;
 }
@@ -210,26 +206,23 @@ static bool rounds (tensile *jobs, int32_t n_jobs, int64_t wanted_bytes, living 
   return true;
 }
 
-bool policy_tensile (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                     error *err) {
-  (void)id;
+bool policy_tensile (policy_view *v, policy_choice *out, error *err) {
   tensile s;
   living *live = NEW (v->arena, v->n_tensors, living, err);
-  return live && start_tensile (&s, v, values, out, err) &&
+  return live && start_tensile (&s, v, v->option[POLICY_OPTION_tensile_weight], out, err) &&
          rounds (&s, 1, v->budget_bytes, live, &out->note, err);
 }
 
 bool policy_tensile_jobs (policy_view *views, int32_t n_jobs, int64_t memory_bytes, arena *a,
                           policy_choice *out, int64_t *peak_bytes, error *err) {
-  policy_values standard = policy_standard ();
+  int64_t weight_ppm = policy_standard ().at[POLICY_OPTION_tensile_weight], n = 0;
   const char *left;
-  int64_t n = 0;
   for (int32_t j = 0; j < n_jobs; j++)
     n += views[j].n_tensors;
   tensile *jobs = NEW (a, n_jobs, tensile, err);
   living *live = NEW (a, n, living, err);
   for (int32_t j = 0; jobs && live && j < n_jobs; j++)
-    if (!start_tensile (&jobs[j], &views[j], &standard, &out[j], err))
+    if (!start_tensile (&jobs[j], &views[j], weight_ppm, &out[j], err))
       return false;
   if (!jobs || !live || !rounds (jobs, n_jobs, memory_bytes, live, &left, err))
     return false;

@@ -161,17 +161,14 @@ static bool pass (grappler *s, uint8_t *seen, bool *any, error *err) {
   return true;
 }
 
-bool policy_tf_grappler (policy_view *v, policy_id id, const policy_values *values,
-                         policy_choice *out, error *err) {
-  (void)id;
-  grappler s = { .v = v, .at = values->at, .out = out, .res = view_residents (v, err) };
+bool policy_tf_grappler (policy_view *v, policy_choice *out, error *err) {
+  grappler s = { .v = v, .at = v->option, .out = out, .res = view_residents (v, err) };
   uint8_t *seen = NEW (v->arena, v->n_ops, uint8_t, err);
-  s.handled = NEW (v->arena, v->n_tensors, bool, err);
-  s.skipped = NEW (v->arena, v->n_ops, bool, err);
-  s.chosen = NEW (v->arena, v->n_tensors, bool, err);
-  s.key = NEW (v->arena, v->n_tensors, __int128, err);
-  s.cand = NEW (v->arena, v->n_tensors, int32_t, err);
-  if (!s.res || !seen || !s.handled || !s.skipped || !s.chosen || !s.key || !s.cand)
+  if (!ALLOC (v->arena, s.handled, v->n_tensors, err) ||
+      !ALLOC (v->arena, s.skipped, v->n_ops, err) ||
+      !ALLOC (v->arena, s.chosen, v->n_tensors, err) ||
+      !ALLOC (v->arena, s.key, v->n_tensors, err) || !ALLOC (v->arena, s.cand, v->n_tensors, err) ||
+      !s.res || !seen)
     return false;
   bool any = true;
   for (int64_t i = 0; i < VALUE (&s, passes) && any; i++)

@@ -23,11 +23,10 @@ static bool start_stack (stack *s, policy_view *v, int64_t occupancy_ppm, int64_
                 .line_bytes = units_scale (v->budget_bytes, occupancy_ppm, 1000000),
                 .floor_bytes = floor_bytes,
                 .first = -1 };
-  s->pushed = NEW (v->arena, v->n_tensors, int32_t, err);
-  s->away = NEW (v->arena, v->n_tensors, int32_t, err);
-  s->out_trigger = NEW (v->arena, v->n_gaps, int32_t, err);
-  s->in_trigger = NEW (v->arena, v->n_gaps, int32_t, err);
-  if (!s->pushed || !s->away || !s->out_trigger || !s->in_trigger)
+  if (!ALLOC (v->arena, s->pushed, v->n_tensors, err) ||
+      !ALLOC (v->arena, s->away, v->n_tensors, err) ||
+      !ALLOC (v->arena, s->out_trigger, v->n_gaps, err) ||
+      !ALLOC (v->arena, s->in_trigger, v->n_gaps, err))
     return false;
   for (int32_t g = 0; g < v->n_gaps; g++)
     s->out_trigger[g] = s->in_trigger[g] = NO_OP;
@@ -109,14 +108,13 @@ static bool hand_over (stack *s, policy_choice *out, error *err) {
   return true;
 }
 
-bool policy_tf_stack (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                      error *err) {
-  bool oldest = id == POLICY_alvaro_earliest;
+bool policy_tf_stack (policy_view *v, policy_choice *out, error *err) {
+  bool oldest = v->policy == POLICY_alvaro_earliest;
   stack s;
-  int64_t occupancy = values->at[oldest ? POLICY_OPTION_alvaro_earliest_occupancy
-                                        : POLICY_OPTION_tf_latest_occupancy];
+  int64_t occupancy = v->option[oldest ? POLICY_OPTION_alvaro_earliest_occupancy
+                                       : POLICY_OPTION_tf_latest_occupancy];
   int64_t floor =
-      values->at[oldest ? POLICY_OPTION_alvaro_earliest_floor : POLICY_OPTION_tf_latest_floor];
+      v->option[oldest ? POLICY_OPTION_alvaro_earliest_floor : POLICY_OPTION_tf_latest_floor];
   if (!start_stack (&s, v, occupancy, floor, err))
     return false;
   view_events events;

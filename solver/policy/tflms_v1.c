@@ -128,17 +128,12 @@ static bool visit (lms *s, int32_t k, error *err) {
   return true;
 }
 
-bool policy_tflms_v1 (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                      error *err) {
-  (void)id;
-  lms s = { .v = v, .at = values->at, .out = out, .backward_level = INT32_MAX };
+bool policy_tflms_v1 (policy_view *v, policy_choice *out, error *err) {
+  lms s = { .v = v, .at = v->option, .out = out, .backward_level = INT32_MAX };
   uint8_t *met = NEW (v->arena, v->n_ops, uint8_t, err);
-  s.queue = NEW (v->arena, v->n_ops, int32_t, err);
-  s.users = NEW (v->arena, v->n_ops, int32_t, err);
-  s.seen = NEW (v->arena, v->n_ops, uint8_t, err);
-  s.front = NEW (v->arena, v->n_ops, uint8_t, err);
-  s.next = NEW (v->arena, v->n_ops, uint8_t, err);
-  if (!met || !s.queue || !s.users || !s.seen || !s.front || !s.next)
+  if (!ALLOC (v->arena, s.queue, v->n_ops, err) || !ALLOC (v->arena, s.users, v->n_ops, err) ||
+      !ALLOC (v->arena, s.seen, v->n_ops, err) || !ALLOC (v->arena, s.front, v->n_ops, err) ||
+      !ALLOC (v->arena, s.next, v->n_ops, err) || !met)
     return false;
   out->auto_clean = true; /* one copy out serves all copies in */
   for (int32_t k = v->first_backward; k < v->n_ops; k++)

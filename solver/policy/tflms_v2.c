@@ -4,6 +4,7 @@
    largest threshold that fits, then for the earliest prefetching and the largest groups. */
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/policy/policy.h"
 
@@ -23,7 +24,7 @@ typedef struct lms {
 
 static int later_level (const policy_view *v, int32_t a, int32_t b, const void *context) {
   (void)context;
-  return (v->level[a] > v->level[b]) - (v->level[a] < v->level[b]);
+  return ORDER (v->level[a], v->level[b]);
 }
 
 static void resident (lms *s, int64_t from, int64_t last, int64_t bytes) {
@@ -207,23 +208,20 @@ static bool tune (lms *s, setting *set, bool *off, const char **note, error *err
   return bisect (s, set, &set->ahead, err) && group (s, set, err);
 }
 
-bool policy_tflms_v2 (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                      error *err) {
-  (void)id;
+bool policy_tflms_v2 (policy_view *v, policy_choice *out, error *err) {
   lms s = { .v = v };
   for (int32_t k = 0; k < v->n_ops; k++)
     s.n_levels = v->level[k] + 1 > s.n_levels ? v->level[k] + 1 : s.n_levels;
-  s.change = NEW (v->arena, (int64_t)s.n_levels + 2, int64_t, err);
-  s.seen = NEW (v->arena, v->n_ops, uint8_t, err);
-  if (!s.change || !s.seen)
+  if (!ALLOC (v->arena, s.change, (int64_t)s.n_levels + 2, err) ||
+      !ALLOC (v->arena, s.seen, v->n_ops, err))
     return false;
   int64_t fixed = view_persistent_bytes (v) + v->pool_bytes;
   s.capacity = units_scale (v->budget_bytes > fixed ? v->budget_bytes - fixed : 0,
-                            values->at[POLICY_OPTION_tflms_v2_ratio], 1000000);
-  setting set = { .threshold = values->at[POLICY_OPTION_tflms_v2_threshold],
-                  .ahead = values->at[POLICY_OPTION_tflms_v2_ahead],
-                  .groupby = values->at[POLICY_OPTION_tflms_v2_groupby],
-                  .sync = values->at[POLICY_OPTION_tflms_v2_sync_mode] };
+                            v->option[POLICY_OPTION_tflms_v2_ratio], 1000000);
+  setting set = { .threshold = v->option[POLICY_OPTION_tflms_v2_threshold],
+                  .ahead = v->option[POLICY_OPTION_tflms_v2_ahead],
+                  .groupby = v->option[POLICY_OPTION_tflms_v2_groupby],
+                  .sync = v->option[POLICY_OPTION_tflms_v2_sync_mode] };
   bool off = false;
   if (set.threshold == 0 && !tune (&s, &set, &off, &out->note, err))
     return false;

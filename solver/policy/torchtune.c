@@ -3,12 +3,10 @@
    which waits for the copy.  Compute waits for each copy in that it asks for. */
 #include "solver/policy/policy.h"
 
-bool policy_torchtune (policy_view *v, policy_id id, const policy_values *values,
-                       policy_choice *out, error *err) {
-  (void)id;
-  int64_t floor = values->at[POLICY_OPTION_torchtune_floor];
-  int64_t stash = values->at[POLICY_OPTION_torchtune_stash];
-  int64_t lead = values->at[POLICY_OPTION_torchtune_lead];
+bool policy_torchtune (policy_view *v, policy_choice *out, error *err) {
+  int64_t floor = v->option[POLICY_OPTION_torchtune_floor];
+  int64_t stash = v->option[POLICY_OPTION_torchtune_stash];
+  int64_t lead = v->option[POLICY_OPTION_torchtune_lead];
   int32_t *saves = NEW (v->arena, v->n_tensors, int32_t, err), n = 0;
   view_events events;
   if (!saves || !view_fb_events (v, &events, err))

@@ -64,10 +64,8 @@ static void prefetch (vdnn *s) {
 static bool run (policy_view *v, bool conv_only, bool sync, int64_t *res, policy_choice *out,
                  error *err) {
   vdnn s = { .v = v, .out = out, .sync = sync };
-  s.away = NEW (v->arena, v->n_gaps, bool, err);
-  s.fetched = NEW (v->arena, v->n_gaps, int32_t, err);
-  s.waited = NEW (v->arena, v->n_gaps, int32_t, err);
-  if (!s.away || !s.fetched || !s.waited)
+  if (!ALLOC (v->arena, s.away, v->n_gaps, err) || !ALLOC (v->arena, s.fetched, v->n_gaps, err) ||
+      !ALLOC (v->arena, s.waited, v->n_gaps, err))
     return false;
   memset (s.fetched, 0xff, (size_t)v->n_gaps * sizeof *s.fetched);
   out->n_moves = 0;
@@ -106,12 +104,11 @@ static bool dynamic (policy_view *v, bool sync, policy_choice *out, error *err) 
   return res;
 }
 
-bool policy_vdnn (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
-                  error *err) {
-  if (id == POLICY_vdnn_dyn)
-    return dynamic (v, values->at[POLICY_OPTION_vdnn_dyn_sync], out, err);
-  bool conv = id == POLICY_vdnn_conv;
+bool policy_vdnn (policy_view *v, policy_choice *out, error *err) {
+  if (v->policy == POLICY_vdnn_dyn)
+    return dynamic (v, v->option[POLICY_OPTION_vdnn_dyn_sync], out, err);
+  bool conv = v->policy == POLICY_vdnn_conv;
   int64_t *res = view_residents (v, err);
-  bool sync = values->at[conv ? POLICY_OPTION_vdnn_conv_sync : POLICY_OPTION_vdnn_all_sync];
+  bool sync = v->option[conv ? POLICY_OPTION_vdnn_conv_sync : POLICY_OPTION_vdnn_all_sync];
   return res && run (v, conv, sync, res, out, err);
 }

@@ -5,15 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/place/schedule.h"
 
 /* ---- time and memory ---- */
 
 static bool fill_times (policy_view *v, error *err) {
-  v->start_ns = NEW (v->arena, v->n_ops, int64_t, err);
-  v->end_ns = NEW (v->arena, v->n_ops, int64_t, err);
-  if (!v->start_ns || !v->end_ns)
+  if (!ALLOC (v->arena, v->start_ns, v->n_ops, err) || !ALLOC (v->arena, v->end_ns, v->n_ops, err))
     return false;
   int64_t now = 0;
   for (int32_t k = 0; k < v->n_ops; k++) {
@@ -44,8 +43,7 @@ static void count_granules (const trace *t, const units *u, int64_t granule, int
 /* The pool that schedule would choose if nothing moved. */
 static bool fill_memory (policy_view *v, error *err) {
   int64_t granule = v->device->granule_bytes;
-  v->res = NEW (v->arena, (int64_t)v->n_ops + 1, int64_t, err);
-  if (!v->res ||
+  if (!ALLOC (v->arena, v->res, (int64_t)v->n_ops + 1, err) ||
       !schedule_pool (v->trace, NULL, 0, granule, v->arena, &v->pool_below_bytes, NULL, err) ||
       !units_of (v->trace, NULL, 0, granule, v->pool_below_bytes, v->arena, &v->units, err))
     return false;
@@ -58,10 +56,9 @@ static bool fill_memory (policy_view *v, error *err) {
 }
 
 static bool fill_tensors (policy_view *v, error *err) {
-  v->held = NEW (v->arena, v->n_tensors, int64_t, err);
-  v->movable = NEW (v->arena, v->n_tensors, bool, err);
-  v->producer = NEW (v->arena, v->n_tensors, int32_t, err);
-  if (!v->held || !v->movable || !v->producer)
+  if (!ALLOC (v->arena, v->held, v->n_tensors, err) ||
+      !ALLOC (v->arena, v->movable, v->n_tensors, err) ||
+      !ALLOC (v->arena, v->producer, v->n_tensors, err))
     return false;
   for (int32_t x = 0; x < v->n_tensors; x++) {
     const unit_info *u = &v->units.at[x];
@@ -109,10 +106,9 @@ static void list_gaps_of (policy_view *v, int32_t x) {
 }
 
 static bool fill_gaps (policy_view *v, error *err) {
-  v->gaps = NEW (v->arena, v->units.use_offset[v->units.count], view_gap, err);
-  v->gap_offset = NEW (v->arena, (int64_t)v->n_tensors + 1, int32_t, err);
-  v->fb = NEW (v->arena, v->n_tensors, int32_t, err);
-  if (!v->gaps || !v->gap_offset || !v->fb)
+  if (!ALLOC (v->arena, v->gaps, v->units.use_offset[v->units.count], err) ||
+      !ALLOC (v->arena, v->gap_offset, (int64_t)v->n_tensors + 1, err) ||
+      !ALLOC (v->arena, v->fb, v->n_tensors, err))
     return false;
   for (int32_t x = 0; x < v->n_tensors; x++) {
     v->fb[x] = -1;
@@ -191,14 +187,8 @@ void view_relieve (const policy_view *v, int64_t *res, const view_gap *g, int32_
 }
 
 bool view_uses (const policy_view *v, int32_t op, int32_t tensor) {
-  int32_t low = v->units.use_offset[tensor], high = v->units.use_offset[tensor + 1];
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (v->units.uses[middle].op < op)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  int32_t low = FIRST_WHERE (i, v->units.use_offset[tensor], v->units.use_offset[tensor + 1],
+                             v->units.uses[i].op >= op);
   return low < v->units.use_offset[tensor + 1] && v->units.uses[low].op == op;
 }
 
@@ -246,8 +236,7 @@ typedef struct sorting {
 static int compare (const void *a, const void *b, void *context) {
   const sorting *s = context;
   int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-  int order = s->order (s->view, x, y, s->context);
-  return order ? order : (x > y) - (x < y);
+  return s->order (s->view, x, y, s->context) ?: ORDER (x, y);
 }
 
 void view_sort (const policy_view *v, int32_t *items, int32_t count, view_order *order,

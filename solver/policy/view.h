@@ -2,8 +2,7 @@
 /* The view that every policy has: the unswapped timeline, the gaps of the tensors, the bytes that
    live at each op.  Bytes that count against a budget are rounded to granules, as in a plan;
    scores, floors and copy times use a tensor's own. */
-#ifndef FERRY_SOLVER_POLICY_VIEW_H
-#define FERRY_SOLVER_POLICY_VIEW_H
+#pragma once
 
 #include "trace/device.h"
 #include "trace/unit.h"
@@ -26,6 +25,8 @@ typedef struct policy_view {
   const device *device;
   arena *arena;
   int64_t budget_bytes, host_bytes;
+  int policy;                   /* the policy_id of the one that decides */
+  const int64_t *option;        /* and its values, by policy_option; NULL before and after */
   bool (*stop) (void *context); /* as policy_request's */
   void *stop_context;
   int64_t pool_below_bytes; /* smaller tensors live in the pool and do not move */
@@ -111,5 +112,3 @@ int64_t view_working_set (const policy_view *v, int32_t k, bool persistent_too);
 
 /* Bytes of all persistent tensors, the pool's not counted. */
 int64_t view_persistent_bytes (const policy_view *v);
-
-#endif

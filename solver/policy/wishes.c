@@ -65,8 +65,7 @@ static bool move_to_wish (const policy_attempt *r, const policy_move *m, wish *w
 
 static bool map_places (policy_attempt *r, arena *a, error *err) {
   int32_t n = r->view.n_ops;
-  r->place = NEW (a, (int64_t)n + 1, int32_t, err);
-  if (!r->place)
+  if (!ALLOC (a, r->place, (int64_t)n + 1, err))
     return false;
   for (int32_t k = 0; k < n; k++)
     r->place[k] = k;
@@ -91,9 +90,7 @@ bool policy_attempt_wishes (policy_attempt *r, arena *a, error *err) {
     return false;
   if (c->n_moves > INT32_MAX)
     return error_set (err, ERR_input, "more than 2^31 moves");
-  r->wishes = NEW (a, c->n_moves, wish, err);
-  r->wait_at = NEW (a, c->n_moves, int32_t, err);
-  if (!r->wishes || !r->wait_at)
+  if (!ALLOC (a, r->wishes, c->n_moves, err) || !ALLOC (a, r->wait_at, c->n_moves, err))
     return false;
   for (int64_t i = 0; i < c->n_moves; i++) {
     if (!move_to_wish (r, &c->moves[i], &r->wishes[r->n_wishes]))
