@@ -5,8 +5,7 @@
 
 static bool print_json (call *c, const trace *t, bool legal, check_rule rule) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   confidence_write (&w, t->source.confidence, t->source.doubt);
   json_add_bool (&w, "legal", legal);
   if (!legal) {

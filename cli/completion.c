@@ -222,7 +222,7 @@ static int run (call *c) {
       shells[i].print ();
       return EXIT_YES;
     }
-  error_set (&c->err, ERR_usage, "`%s` is not one of bash|zsh|fish", shell);
+  call_usage (c, "`%s` is not one of bash|zsh|fish", shell);
   return call_failed (c);
 }
 

@@ -209,23 +209,19 @@ static bool tell_plans (call *c, const story *s) {
 
 static bool print_json (call *c, const story *s) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   json_add_int (&w, "batch", BATCH);
   json_add_int (&w, "budget_bytes", s->budget_bytes);
   json_add_text (&w, "device", s->device.name);
   json_add_int (&w, "floor_bytes", s->needs.floor_bytes);
   json_add_int (&w, "moves", s->plan->n_moves);
-  json_put_key (&w, "naive");
-  predicted_write (&w, &s->costs);
+  predicted_write (&w, "naive", &s->costs);
   json_add_text (&w, "network", network);
   json_add_int (&w, "peak_bytes", s->needs.peak_bytes);
   json_add_object (&w, "solved");
-  json_put_key (&w, "certificate");
-  certificate_write (&w, &s->best.plan->certificate);
+  certificate_write (&w, &s->best.plan->certificate, true);
   json_add_int (&w, "moves", s->best.plan->n_moves);
-  json_put_key (&w, "predicted");
-  predicted_write (&w, &s->best_costs);
+  predicted_write (&w, "predicted", &s->best_costs);
   json_close_object (&w);
   json_close_object (&w);
   return call_print_json (c, &w);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A command in words: for the terminal, for man, and as a page of docs/. */
-#ifndef FERRY_CLI_HELP_H
-#define FERRY_CLI_HELP_H
+#pragma once
 
 #include <stdio.h>
 
@@ -27,5 +26,3 @@ extern const int n_exit_lines;
 /* Examples, by command. */
 extern const struct example_line { const char *command, *line, *says; } example_lines[];
 extern const int n_example_lines;
-
-#endif

@@ -114,8 +114,7 @@ static bool knows_batch (const trace *t) {
 
 static bool print_json (call *c, const trace *t, const summary *s, const question *q) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   if (knows_batch (t))
     json_add_int (&w, "batch", t->batch);
   if (q->asked)

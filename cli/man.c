@@ -160,7 +160,7 @@ static int run (call *c) {
     for (int i = 0; commands[i] && ok; i++)
       ok = page_to (c, folder, commands[i]);
   } else if (c->n_operands && !command)
-    ok = error_set (&c->err, ERR_usage, "there is no command `%s`", c->operands[0]);
+    ok = call_usage (c, "there is no command `%s`", c->operands[0]);
   else
     ok = print_page (c, command);
   return ok ? EXIT_YES : call_failed (c);

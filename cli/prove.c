@@ -20,8 +20,7 @@ static bool same_step (const plan *p, const predicted *seen, error *err) {
    */
 static bool print_json (call *c, const proved *got, const predicted *seen, const error *why) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   if (got->kind) {
     json_add_int (&w, "claimed_ns", got->claimed_ns);
     json_put_key (&w, "cover");
@@ -77,7 +76,6 @@ static int run (call *c) {
             units_time (step, seen.step_ns), closing_gap (seen.step_ns, got.claimed_ns));
   return EXIT_YES;
 }
-
 
 const cli_command command_prove = {
   .name = "prove",

@@ -25,9 +25,9 @@ static bool read_noise (call *c, int n_jobs, const sim_job *job, noise_answer *o
   if (!call_percent (c, "noise", &percent) || !call_quantity (c, "seed", &seed))
     return false;
   if (!percent)
-    return !call_text (c, "seed") || error_set (&c->err, ERR_usage, "--seed needs --noise");
+    return !call_text (c, "seed") || call_usage (c, "--seed needs --noise");
   if (n_jobs > 1)
-    return error_set (&c->err, ERR_usage, "--noise looks at one TRACE and its PLAN");
+    return call_usage (c, "--noise looks at one TRACE and its PLAN");
   out->asked = (noise_options){ (int32_t)percent, NOISE_DAYS, (uint64_t)seed };
   return noise_of_plan (job->original, job->plan, &out->asked, c->arena, &out->spread, &c->err);
 }
@@ -76,15 +76,14 @@ static bool print_json (call *c, const predicted *costs, int n, const noise_answ
   if (noise->asked.percent) {
     json_open_object (&w);
     put_noise (&w, noise);
-    json_put_key (&w, "predicted");
-    predicted_write (&w, costs);
+    predicted_write (&w, "predicted", costs);
     json_close_object (&w);
     return call_print_json (c, &w);
   }
   if (n > 1)
     json_open_array (&w);
   for (int i = 0; i < n; i++)
-    predicted_write (&w, &costs[i]);
+    predicted_write (&w, NULL, &costs[i]);
   if (n > 1)
     json_close_array (&w);
   return call_print_json (c, &w);
@@ -113,14 +112,13 @@ static int64_t longest_ns (const rank_question *q) {
 
 static bool print_ranks_json (call *c, const rank_question *q) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_text (&w, "host", q->all.host.name);
   json_add_int (&w, "pinnable_bytes", q->all.host.pinned_bytes);
   json_add_int (&w, "pinned_bytes", pinned_bytes (q));
   json_add_array (&w, "ranks");
   for (int32_t i = 0; i < q->all.ranks; i++)
-    predicted_write (&w, &q->costs[i]);
+    predicted_write (&w, NULL, &q->costs[i]);
   json_close_array (&w);
   json_add_int (&w, "step_ns", longest_ns (q));
   json_close_object (&w);
@@ -163,14 +161,13 @@ static int run_ranks (call *c) {
                     .apart = call_flag (c, "apart"),
                     .timeline_arena = c->json && !drawn ? NULL : c->arena };
   if (call_flag (c, "turns") || call_text (c, "noise")) {
-    error_set (&c->err, ERR_usage,
-               "--turns and --noise are for one card: leave them out, or --host");
+    call_usage (c, "--turns and --noise are for one card: leave them out, or --host");
     return call_failed (c);
   }
   if (o.apart && drawn) {
-    error_set (&c->err, ERR_usage,
-               "--svg, --html and --tsv draw one step of all ranks, and jobs have none in common: "
-               "leave them out, or --apart");
+    call_usage (c,
+                "--svg, --html and --tsv draw one step of all ranks, and jobs have none in common: "
+                "leave them out, or --apart");
     return call_failed (c);
   }
   if (!rank_jobs_read (c, &q.all) ||
@@ -195,18 +192,17 @@ static int run (call *c) {
   timeline lines[MOST_JOBS];
   int n = c->n_operands / 2;
   if (c->n_operands % 2) {
-    error_set (&c->err, ERR_usage, "each TRACE needs its PLAN");
+    call_usage (c, "each TRACE needs its PLAN");
     return call_failed (c);
   }
   if (call_given (c, "host") || host_is_asked (c))
     return run_ranks (c);
   if (is_drawn (c)) {
-    error_set (&c->err, ERR_usage,
-               "--svg, --html and --tsv draw ranks: give --host, or ask `ferry plot`");
+    call_usage (c, "--svg, --html and --tsv draw ranks: give --host, or ask `ferry plot`");
     return call_failed (c);
   }
   if (call_flag (c, "apart")) {
-    error_set (&c->err, ERR_usage, "--apart is for jobs on cards of a host: give --host NAME");
+    call_usage (c, "--apart is for jobs on cards of a host: give --host NAME");
     return call_failed (c);
   }
   for (int i = 0; i < n; i++)

@@ -40,10 +40,10 @@ static bool dump_program (call *c, const planner *p, const trace *t, const plan 
   bool ok = plan_rewrite (t, made, c->arena, &rw, &c->err) &&
             solve_bound (rw.trace, &o, c->arena, &b, &c->err);
   if (ok && !text.size)
-    ok = error_set (&c->err, ERR_usage, "--dump: %s in %s, so there is no program",
-                    made->n_moves + made->n_sections + made->n_recomputes ? "nothing has to wait"
-                                                                          : "everything fits",
-                    units_bytes (budget, o.budget_bytes));
+    ok = call_usage (c, "--dump: %s in %s, so there is no program",
+                     made->n_moves + made->n_sections + made->n_recomputes ? "nothing has to wait"
+                                                                           : "everything fits",
+                     units_bytes (budget, o.budget_bytes));
   ok = ok && call_write (c, path, text.data, text.size);
   *seen = b.stats;
   bytes_free (&text);
@@ -82,16 +82,11 @@ static bool put_plan (call *c, const planner *p, const trace *t, const solution 
                       const beside *also) {
   json_writer w;
   const plan *made = s->plan;
-  certificate shown = made->certificate;
-  shown.proof = NULL; /* the plan has it */
-  json_begin (&w, 1);
-  json_open_object (&w);
-  json_put_key (&w, "allowed");
+  json_begin_object (&w, 1);
   allowed_write (&w, &also->allowed);
   json_add_int (&w, "budget_bytes", made->budget_bytes);
   json_add_int (&w, "candidates", s->candidates);
-  json_put_key (&w, "certificate");
-  certificate_write (&w, &shown);
+  certificate_write (&w, &made->certificate, false); /* the plan has the proof */
   confidence_write (&w, t->source.confidence, t->source.doubt);
   json_add_bool (&w, "fits", true);
   if (also->free)
@@ -104,8 +99,7 @@ static bool put_plan (call *c, const planner *p, const trace *t, const solution 
     put_robustness (&w, &s->robust);
   closing_put (&w, &also->end);
   json_add_text (&w, "placement", placement_names[made->placement.kind]);
-  json_put_key (&w, "predicted");
-  predicted_write (&w, &made->predicted);
+  predicted_write (&w, "predicted", &made->predicted);
   if (also->program.rows)
     put_program (&w, &also->program);
   json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);
@@ -120,8 +114,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const error 
   error fresh = { 0 };
   if (!floor_least (t, &p->ask.device, c->arena, &f, &fresh))
     return true; /* the first error is said */
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   json_add_int (&w, "budget_bytes", p->ask.options.budget_bytes);
   confidence_write (&w, t->source.confidence, t->source.doubt);
   json_add_bool (&w, "fits", false);
@@ -215,7 +208,7 @@ typedef struct question {
 /* A question is checked completely before work on it begins, here or on a server. */
 static bool read_question (call *c, question *q) {
   if (call_text (c, "policy-opt"))
-    return error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
+    return call_usage (c, "--policy-opt needs --policy");
   q->given = call_trace (c, c->operands[0]);
   q->trace = q->given ? executor_trace (c, q->given) : NULL;
   if (!q->trace || !planner_read (c, q->trace, &q->p))
@@ -289,16 +282,16 @@ static int solve_there (call *c, const char *name) {
 
 static int refuse_several (call *c, const char *policy) {
   if (policy)
-    error_set (&c->err, ERR_usage, "--policy decides for one TRACE");
+    call_usage (c, "--policy decides for one TRACE");
   else if (c->n_operands == 2)
-    error_set (&c->err, ERR_usage,
-               "two traces are ranks of one host: give --host NAME (`ferry hosts`); two profiles "
-               "of one run become a trace by `ferry import %s %s -o TRACE`",
-               c->operands[0], c->operands[1]);
+    call_usage (c,
+                "two traces are ranks of one host: give --host NAME (`ferry hosts`); two profiles "
+                "of one run become a trace by `ferry import %s %s -o TRACE`",
+                c->operands[0], c->operands[1]);
   else
-    error_set (&c->err, ERR_usage,
-               "several traces are ranks of one host: give --host NAME; `ferry hosts` lists the "
-               "names");
+    call_usage (c,
+                "several traces are ranks of one host: give --host NAME; `ferry hosts` lists the "
+                "names");
   return call_failed (c);
 }
 
@@ -315,7 +308,7 @@ static int run (call *c) {
     return EXIT_YES;
   }
   if (c->n_operands == 0) {
-    error_set (&c->err, ERR_usage, "solve needs a TRACE; see `ferry solve --help`");
+    call_usage (c, "solve needs a TRACE; see `ferry solve --help`");
     return call_failed (c);
   }
   if (host_is_asked (c) && !name)

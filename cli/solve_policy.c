@@ -37,12 +37,11 @@ static bool has_no_option_of_ours (call *c) {
   if (!found)
     return true;
   if (strcmp (found, "dump") == 0)
-    return error_set (&c->err, ERR_usage,
-                      "--dump is of our own planner: a policy solves no program");
-  return error_set (&c->err, ERR_usage,
-                    "--%s is of our own planner; a policy has --policy-opt, see `ferry solve "
-                    "--policy list`",
-                    found);
+    return call_usage (c, "--dump is of our own planner: a policy solves no program");
+  return call_usage (c,
+                     "--%s is of our own planner; a policy has --policy-opt, see `ferry solve "
+                     "--policy list`",
+                     found);
 }
 
 static bool write_answer (call *c, const policy_answer *a) {
@@ -52,8 +51,7 @@ static bool write_answer (call *c, const policy_answer *a) {
 
 static bool print_json (call *c, const trace *t, const policy_answer *a) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   confidence_write (&w, t->source.confidence, t->source.doubt);
   policy_answer_write (&w, a, a->plan ? a->plan->certificate.lower_bound_ns : -1);
   json_close_object (&w);

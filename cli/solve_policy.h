@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry solve --policy NAME`: the plan that a published policy decides. */
-#ifndef FERRY_CLI_SOLVE_POLICY_H
-#define FERRY_CLI_SOLVE_POLICY_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/policy/policy.h"
@@ -21,5 +20,3 @@ int solve_by_policy (call *c, const char *name);
 
 /* --html: the page of the step. */
 bool solve_draw (call *c, const trace *t, const plan *p) MUST_CHECK;
-
-#endif

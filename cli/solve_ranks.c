@@ -33,8 +33,7 @@ static bool suits_ranks (call *c) {
   const char *executor = call_text (c, "for");
   if (!found && executor && strcmp (executor, "replay") != 0)
     found = "for";
-  return !found || error_set (&c->err, ERR_usage,
-                              "--%s is not for ranks: leave it out, or --host NAME", found);
+  return !found || call_usage (c, "--%s is not for ranks: leave it out, or --host NAME", found);
 }
 
 /* A file that is named twice is read once: its ranks are equal. */
@@ -92,8 +91,7 @@ static bool store (call *c, const rank_plans *q) {
   const char *output = call_text (c, "output");
   int32_t n = output ? plans_in_turn (q) : 0;
   if (n > 1 && call_is_stdout (output))
-    return error_set (&c->err, ERR_usage,
-                      "these ranks have %d plans: give -o FILE instead of standard output", n);
+    return call_usage (c, "these ranks have %d plans: give -o FILE instead of standard output", n);
   for (int32_t i = 0; i < n; i++) {
     const char *path = call_rank_path (c, output, i);
     if (!path || !plan_store (plan_of_rank (q, i), path, false, &c->err))
@@ -131,16 +129,12 @@ static int64_t most_budget_bytes (const rank_plans *q) {
 static void put_rank_plan (json_writer *w, const rank_plans *q, const ranks_plan *p) {
   int32_t trace = p->rank % q->n_traces;
   const plan *made = p->found.plan;
-  certificate shown = made->certificate;
-  shown.proof = NULL;
   json_open_object (w);
   json_add_int (w, "budget_bytes", q->planners[trace].ask.asked_bytes);
-  json_put_key (w, "certificate");
-  certificate_write (w, &shown);
+  certificate_write (w, &made->certificate, false);
   device_write_link (w, &p->link);
   json_add_int (w, "moves", made->n_moves);
-  json_put_key (w, "predicted");
-  predicted_write (w, &made->predicted);
+  predicted_write (w, "predicted", &made->predicted);
   json_add_int (w, "trace", trace);
   json_close_object (w);
 }
@@ -148,9 +142,7 @@ static void put_rank_plan (json_writer *w, const rank_plans *q, const ranks_plan
 static bool print_json (call *c, const rank_plans *q) {
   const ranks_answer *x = &q->answer;
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
-  json_put_key (&w, "allowed");
+  json_begin_object (&w, 2);
   allowed_write (&w, &q->allowed);
   json_add_int (&w, "baseline_ns", baseline_ns (q));
   json_add_int (&w, "best", x->best);

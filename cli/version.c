@@ -14,8 +14,7 @@ static int run (call *c) {
     return EXIT_YES;
   }
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   json_add_text (&w, "commit", *FERRY_COMMIT ? FERRY_COMMIT : NULL);
   json_add_array (&w, "formats");
   json_put_text (&w, DEVICE_FORMAT);

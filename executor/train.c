@@ -308,16 +308,14 @@ bool train_json (const train_result *r, bytes *out, error *err) {
   bytes replay = { 0 };
   if (!replay_json (&r->replay, &replay, err))
     return false;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   if (r->by_kernels)
     json_add_text (&w, "calculated_by", r->how[0] != '\0' ? r->how : "kernels");
   if (r->compared) {
     json_put_key (&w, "compared");
     put_comparison (&w, r);
   }
-  json_put_key (&w, "losses");
-  json_open_array (&w);
+  json_add_array (&w, "losses");
   for (int32_t i = 0; i < r->replay.steps; i++)
     json_put_fixed (&w, r->losses[i], 9);
   json_close_array (&w);

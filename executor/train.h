@@ -3,8 +3,7 @@
    nothing moved and nothing made again: its losses and what it learned must be the same bits. Where
    the plan cuts ops, the whole step is done as well, from the same parameters in every step: what
    differs then is the order of sums, within a stated tolerance. */
-#ifndef FERRY_EXECUTOR_TRAIN_H
-#define FERRY_EXECUTOR_TRAIN_H
+#pragma once
 
 #include "base/sha256.h"
 #include "executor/replay/replay.h"
@@ -70,5 +69,3 @@ bool train_within (const train_result *r); /* the tolerance against the whole st
 
 /* The report as JSON. */
 bool train_json (const train_result *r, bytes *out, error *err) MUST_CHECK;
-
-#endif

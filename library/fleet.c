@@ -141,8 +141,7 @@ char *ferry_curve_json (const ferry_curve *c, ferry_error *told) {
   bytes text = { 0 };
   char *made = NULL;
   if (library_given (c, "the curve", &err)) {
-    json_begin (&w, 2);
-    json_open_object (&w);
+    json_begin_object (&w, 2);
     json_add_int (&w, "baseline_ns", c->curve.baseline_ns);
     json_add_int (&w, "floor_bytes", c->curve.floor_bytes);
     json_add_int (&w, "knee", c->curve.knee);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of the library: the objects behind the opaque types, and how errors, sizes
    and memory cross the border. */
-#ifndef FERRY_LIBRARY_INNER_H
-#define FERRY_LIBRARY_INNER_H
+#pragma once
 
 #include "ferry.h"
 #include "solver/ask/ask.h"
@@ -62,5 +61,3 @@ allowed library_allowed (const ferry_options *x, const trace *t);
 /* The request as given; the logger is `speaker`, which must outlive the ask. */
 bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker *speaker, ask *out,
                   error *err) MUST_CHECK;
-
-#endif

@@ -207,16 +207,10 @@ char *ferry_simulate_json (const ferry_trace *t, const ferry_plan *p, ferry_erro
   if (cost_of (t, p, &costs, &err)) {
     json_writer w;
     bytes text = { 0 };
-    json_begin (&w, 1);
-    json_open_object (&w);
-    if (p->plan->has_certificate) {
-      certificate shown = p->plan->certificate;
-      shown.proof = NULL;
-      json_put_key (&w, "certificate");
-      certificate_write (&w, &shown);
-    }
-    json_put_key (&w, "predicted");
-    predicted_write (&w, &costs);
+    json_begin_object (&w, 1);
+    if (p->plan->has_certificate)
+      certificate_write (&w, &p->plan->certificate, false);
+    predicted_write (&w, "predicted", &costs);
     json_close_object (&w);
     if (json_finish (&w, &text, &err))
       made = library_text (&text, NULL, &err);

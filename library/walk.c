@@ -4,8 +4,6 @@
 
 #include "library/inner.h"
 
-#include <stdlib.h>
-
 #include "base/order.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/rewrite.h"

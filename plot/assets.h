@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The page and what our other pages share with it, built into the program from plot/assets.  The
    page is one set of files: the service shows it, and `ferry plot --html` writes it as one file. */
-#ifndef FERRY_PLOT_ASSETS_H
-#define FERRY_PLOT_ASSETS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ typedef struct asset {
 } asset;
 
 extern const asset assets[ASSETS];
-
-#endif

@@ -72,8 +72,7 @@ static void put_arrow (json_writer *w, const chrome_arrow *a, int32_t id, bool e
 
 bool chrome_text (const chrome_trace *t, bytes *out, error *err) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_text (&w, "displayTimeUnit", "ms");
   json_add_array (&w, "otherData");
   for (int32_t i = 0; i < t->n_facts; i++) {

@@ -2,8 +2,7 @@
 /* Lanes, counters and arrows as a trace-event file, which Perfetto and chrome://tracing open: X
    slices, C counters, flow arrows from slice to slice.  Times are in microseconds with three
    decimals, made from whole nanoseconds, so that nothing is lost. */
-#ifndef FERRY_PLOT_CHROME_H
-#define FERRY_PLOT_CHROME_H
+#pragma once
 
 #include "base/file.h"
 #include "plot/figure.h"
@@ -24,5 +23,3 @@ typedef struct chrome_trace {
 } chrome_trace;
 
 bool chrome_text (const chrome_trace *t, bytes *out, error *err) MUST_CHECK;
-
-#endif

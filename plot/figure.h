@@ -3,8 +3,7 @@
    of spans, marks.  svg, html, term_figure and tsv draw the same figure; none knows where the
    numbers come from.  All of it belongs to the caller; figures are plain constants to those who
    draw. */
-#ifndef FERRY_PLOT_FIGURE_H
-#define FERRY_PLOT_FIGURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -116,5 +115,3 @@ typedef struct figure_page {
   int32_t n_figures, n_facts;
   const char *data; /* JSON that the page's script draws in place of the figures, or NULL */
 } figure_page;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Text that grows: printf into bytes, escaped for XML where asked.  The first failure stays, and
    everything after it does nothing, so that drawing reads as drawing; pen_done says how it went. */
-#ifndef FERRY_PLOT_PEN_H
-#define FERRY_PLOT_PEN_H
+#pragma once
 
 #include "base/file.h"
 
@@ -23,5 +22,3 @@ typedef struct pen_tenths {
   char text[16];
 } pen_tenths;
 pen_tenths tenths (int32_t value);
-
-#endif

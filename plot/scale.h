@@ -2,8 +2,7 @@
 /* From numbers to lengths: an axis with ticks at 1, 2 or 5 times a power of ten of its unit (GiB,
    ms, percent), and their texts.  Whole numbers throughout, so that the same axis is the same text
    everywhere. */
-#ifndef FERRY_PLOT_SCALE_H
-#define FERRY_PLOT_SCALE_H
+#pragma once
 
 #include "base/units.h"
 #include "plot/figure.h"
@@ -31,5 +30,3 @@ int32_t scale_place (const scale *s, int64_t value, int32_t length);
 
 /* A value with its unit, for people: "4.00 GiB", "12.5 ms", "5.3 %", "17". */
 const char *scale_text (figure_unit unit, int64_t value, char text[UNITS_TEXT]);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Figures as SVG text: light and dark by a media query, light in print, fixed decimals.  No script;
    hover titles are those of SVG.  docs/pictures.md says what is drawn how. */
-#ifndef FERRY_PLOT_SVG_H
-#define FERRY_PLOT_SVG_H
+#pragma once
 
 #include "base/file.h"
 #include "plot/figure.h"
@@ -14,5 +13,3 @@ bool svg_page (const figure_page *page, bytes *out, error *err) MUST_CHECK;
    has the ends of its axes as data- attributes. */
 bool svg_figure (const figure *f, bytes *out, error *err) MUST_CHECK;
 bool svg_style (bytes *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the parts of the SVG writer; lengths are in tenths of a pixel. */
-#ifndef FERRY_PLOT_SVG_INNER_H
-#define FERRY_PLOT_SVG_INNER_H
+#pragma once
 
 #include "plot/figure.h"
 #include "plot/pen.h"
@@ -42,5 +41,3 @@ int32_t place_y (const canvas *c, int64_t value);
 /* The ends of the x axis: what the figure says, or what its points span. */
 void figure_x_range (const figure *f, int64_t *low, int64_t *high);
 void figure_y_range (const figure *f, int64_t *low, int64_t *high);
-
-#endif

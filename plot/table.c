@@ -22,10 +22,8 @@ static bool make_room (figure_table *t, int32_t columns, int64_t rows, arena *a,
   if (rows > INT32_MAX / (columns > 0 ? columns : 1))
     return error_set (err, ERR_limit, "a table of %lld rows is too large", (long long)rows);
   *t = (figure_table){ .n_columns = columns, .n_rows = (int32_t)rows };
-  t->columns = NEW (a, columns, const char *, err);
-  t->units = NEW (a, columns, figure_unit, err);
-  t->cells = NEW (a, columns * rows, table_cell, err);
-  return t->columns && t->units && t->cells;
+  return ALLOC (a, t->columns, columns, err) && ALLOC (a, t->units, columns, err) &&
+         ALLOC (a, t->cells, columns * rows, err);
 }
 
 static table_cell number (int64_t value) {

@@ -2,8 +2,7 @@
 /* The numbers behind a figure as rows and columns: what tsv writes and what a page shows as a
    table. Exact whole numbers, and the unit in the column's name: "x_ns", "step_ns", "held_bytes".
  */
-#ifndef FERRY_PLOT_TABLE_H
-#define FERRY_PLOT_TABLE_H
+#pragma once
 
 #include "base/arena.h"
 #include "plot/figure.h"
@@ -26,5 +25,3 @@ bool table_of (const figure *f, arena *a, figure_table *out, error *err) MUST_CH
 
 /* "_ns", "_bytes", "_ppm" or "". */
 const char *table_suffix (figure_unit unit);
-
-#endif

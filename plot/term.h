@@ -2,8 +2,7 @@
 /* Pictures for a terminal: an amount over time as a filled area, and who is busy when.  Braille and
    blocks where the terminal has UTF-8, plain ASCII where not.  Where numbers come from is not known
    here. */
-#ifndef FERRY_PLOT_TERM_H
-#define FERRY_PLOT_TERM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -56,5 +55,3 @@ typedef struct term_curve_point {
    at, unless it is -1. At most 40 rows. */
 bool term_curve (const term_curve_point *points, int32_t count, int64_t knee_bytes, int rows,
                  const term_style *style, bytes *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the terminal's pictures. */
-#ifndef FERRY_PLOT_TERM_INNER_H
-#define FERRY_PLOT_TERM_INNER_H
+#pragma once
 
 #include "plot/term.h"
 
@@ -13,5 +12,3 @@ int term_columns (const term_style *style, int beside);
 /* One dot of a braille cell: x from the left, y from the bottom. */
 unsigned term_dot (int x, int y);
 bool term_braille (bytes *out, unsigned dots, error *err) MUST_CHECK;
-
-#endif

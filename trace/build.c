@@ -31,8 +31,7 @@ trace_builder *build_new (arena *a, const char *name, int64_t batch, error *err)
   if (!b)
     return NULL;
   b->arena = a;
-  b->trace = NEW (a, 1, trace, err);
-  if (!b->trace)
+  if (!ALLOC (a, b->trace, 1, err))
     return NULL;
   b->trace->name = arena_string (a, name, err);
   b->trace->batch = batch;

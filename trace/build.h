@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace made in memory, by the zoo and the importers: tensors and ops are appended. build_finish
    validates, and reports the first failure of all calls. */
-#ifndef FERRY_TRACE_BUILD_H
-#define FERRY_TRACE_BUILD_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -41,5 +40,3 @@ void build_samples (trace_builder *b, const int64_t *ns, int32_t count);
 /* Memory is out: later calls do nothing, and build_finish reports it. */
 bool build_failed (const trace_builder *b);
 trace *build_finish (trace_builder *b, error *err) MUST_CHECK;
-
-#endif

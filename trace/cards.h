@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The card that a trace's times are of: by the trace's own word, and by the name of a device file.
  */
-#ifndef FERRY_TRACE_CARDS_H
-#define FERRY_TRACE_CARDS_H
+#pragma once
 
 #include "trace/device.h"
 
@@ -19,5 +18,3 @@ int card_year (const char *device);
 const char *card_of_trace (const trace *t);
 /* The name of the device file of that; NULL: not known, or there is none. */
 const char *card_device_of_trace (const trace *t);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An op's real calculation: one table of kinds (trace/compute.def) tells its parameters,
    operands, flops and bytes, how it is written in a trace, and later how it is executed. */
-#ifndef FERRY_TRACE_COMPUTE_H
-#define FERRY_TRACE_COMPUTE_H
+#pragma once
 
 #include "base/json.h"
 
@@ -101,5 +100,3 @@ const char *compute_text (const compute *c, arena *a, error *err) MUST_CHECK;
 /* Unknown kinds and keys, and sizes that no memory could hold, are errors. */
 bool compute_read (const json *j, compute *out, error *err) MUST_CHECK;
 bool compute_parse (const char *text, compute *out, error *err) MUST_CHECK;
-
-#endif

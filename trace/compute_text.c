@@ -41,8 +41,7 @@ const char *compute_text (const compute *c, arena *a, error *err) {
   member m[MOST_MEMBERS];
   int count = sorted_members (c, m);
   json_writer w;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   for (int i = 0; i < count; i++) {
     if (m[i].word != NULL) {
       json_add_text (&w, m[i].name, m[i].word);

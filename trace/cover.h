@@ -2,8 +2,7 @@
 /* Which plans a bound covers: a value, which is stored, compared, and put in words in cover.c
    alone. `given`: as the plan at hand has it, so such a cover means something beside its plan only.
  */
-#ifndef FERRY_TRACE_COVER_H
-#define FERRY_TRACE_COVER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -68,5 +67,3 @@ const char *cover_whom (const cover *c, char text[COVER_TEXT]);
 
 void cover_write (json_writer *w, const cover *c);
 bool cover_read (const json *j, cover *out, error *err) MUST_CHECK;
-
-#endif

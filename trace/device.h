@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A card and its link, as far as a plan depends on them. */
-#ifndef FERRY_TRACE_DEVICE_H
-#define FERRY_TRACE_DEVICE_H
+#pragma once
 
 #include "base/json.h"
 #include "trace/trace.h"
@@ -55,5 +54,3 @@ bool device_read_link (const json *j, const read_options *o, device_link *out,
 void device_write_link (json_writer *w, const device_link *l);
 
 link_rates device_rates (const device_link *link, int64_t share_ppm);
-
-#endif

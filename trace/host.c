@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/host.h"
 
-#include <assert.h>
 #include <string.h>
 
 const char *const host_kinds[] = { "switch", "cpu", "host", NULL };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A host with several cards: which of them share a switch or a CPU, what such a group carries, and
    how much of the host's memory may be pinned. */
-#ifndef FERRY_TRACE_HOST_H
-#define FERRY_TRACE_HOST_H
+#pragma once
 
 #include "trace/device.h"
 
@@ -39,5 +38,3 @@ bool host_read (const json *j, const read_options *o, arena *a, gpu_host *out,
                 error *err) MUST_CHECK;
 void host_write (json_writer *w, const gpu_host *h);
 bool host_store (const gpu_host *h, const char *path, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rates of copies that several cards of a host carry at one moment: docs/machine-model.md,
    section "Ranks of one host". */
-#ifndef FERRY_TRACE_HOST_RATES_H
-#define FERRY_TRACE_HOST_RATES_H
+#pragma once
 
 #include "trace/host.h"
 
@@ -14,5 +13,3 @@ typedef struct host_flows {
 
 /* Fills the rates of flows->carries. link: of one card alone, which has its rates whole. */
 void host_rates (const gpu_host *h, const link_rates *link, host_flows *flows);
-
-#endif

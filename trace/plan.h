@@ -2,8 +2,7 @@
 /* A plan: orders, waits and places, never times.  Indices are those of the rewritten trace, but in
    `order` (the original's), `sections` (those of the trace in that order) and `recomputes` (the
    sectioned one's). */
-#ifndef FERRY_TRACE_PLAN_H
-#define FERRY_TRACE_PLAN_H
+#pragma once
 
 #include "trace/cover.h"
 #include "trace/device.h"
@@ -126,7 +125,7 @@ plan *plan_copy (const plan *p, arena *a, error *err) MUST_CHECK;
 /* packed: stays, moves and op_waits as columns. */
 bool plan_text (const plan *p, bool packed, bytes *out, error *err) MUST_CHECK;
 bool plan_store (const plan *p, const char *path, bool packed, error *err) MUST_CHECK;
-void predicted_write (json_writer *w, const predicted *p);
-void certificate_write (json_writer *w, const certificate *c);
-
-#endif
+/* key: of the member; NULL: none.  p: NULL is written as null. */
+void predicted_write (json_writer *w, const char *key, const predicted *p);
+/* The member `certificate`, without its proof where that is not wanted; NULL as null. */
+void certificate_write (json_writer *w, const certificate *c, bool proof);

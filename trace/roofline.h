@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long an op takes on a device of which only peak rates are known. */
-#ifndef FERRY_TRACE_ROOFLINE_H
-#define FERRY_TRACE_ROOFLINE_H
+#pragma once
 
 #include "trace/compute.h"
 #include "trace/device.h"
@@ -11,5 +10,3 @@
 bool roofline_ns (const device *d, const compute *c, int64_t *ns, error *err) MUST_CHECK;
 /* The flops per second of the op's products on this device; 0: not known. */
 int64_t roofline_rate (const device_roofline *r, compute_dtype dtype, bool product);
-
-#endif

@@ -2,8 +2,7 @@
 /* A trace with its times carried over to another card: all by one share, or each op by the two
    cards' rooflines. An op that does not say what it calculates is placed by its own time: if moving
    its bytes takes half of that or more, it scales as memory does, else as arithmetic. */
-#ifndef FERRY_TRACE_SCALE_H
-#define FERRY_TRACE_SCALE_H
+#pragma once
 
 #include "trace/device.h"
 
@@ -18,5 +17,3 @@ bool scale_share (const trace *t, int64_t ppm, arena *a, scaled *out, error *err
 /* Both cards tell a roofline. Gaps belong to the host, and stay. */
 bool scale_roofline (const trace *t, const device *from, const device *to, arena *a, scaled *out,
                      error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops of several streams: which have surely ended when another begins, by the trace's own waits.
    All of a step's ops have ended before the next step's begin (docs/machine-model.md). */
-#ifndef FERRY_TRACE_STREAMS_H
-#define FERRY_TRACE_STREAMS_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -39,5 +38,3 @@ bool streams_path (const trace *t, arena *a, index_list *out, error *err) MUST_C
 
 /* ERR_usage where there are several. what: "a curve". */
 bool streams_must_be_one (const trace *t, const char *what, error *err) MUST_CHECK;
-
-#endif

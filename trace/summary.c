@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "trace/streams.h"
 #include "trace/uses.h"
@@ -127,16 +128,13 @@ typedef struct holder {
 
 static int larger_first (const void *a, const void *b) {
   const holder *x = a, *y = b;
-  if (x->bytes != y->bytes)
-    return x->bytes < y->bytes ? 1 : -1;
-  return x->tensor < y->tensor ? -1 : 1;
+  return ORDER (y->bytes, x->bytes) ?: ORDER (x->tensor, y->tensor);
 }
 
 static bool find_holders (const working *w, arena *a, arena *scratch, summary *out, error *err) {
   const trace *t = w->trace;
   holder *held = NEW (scratch, t->n_tensors, holder, err);
-  out->holders = NEW (a, t->n_tensors, int32_t, err);
-  if (!held || !out->holders)
+  if (!ALLOC (a, out->holders, t->n_tensors, err) || !held)
     return false;
   for (int32_t x = 0; x < t->n_tensors; x++) {
     bool lives = t->tensors[x].persistent ||

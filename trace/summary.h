@@ -2,8 +2,7 @@
 /* A trace's needs before anyone plans anything: its bytes by kind, the peak and who holds it,
    and the floor below which no plan can go.  Bytes are those of the tensors, not rounded to
    granules. */
-#ifndef FERRY_TRACE_SUMMARY_H
-#define FERRY_TRACE_SUMMARY_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -32,5 +31,3 @@ typedef struct summary {
 
 /* The lists live in `a`. */
 bool summary_of (const trace *t, arena *a, summary *out, error *err) MUST_CHECK;
-
-#endif

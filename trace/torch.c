@@ -62,8 +62,8 @@ static bool read_note (const trace *t, int32_t k, notes *n, error *err) {
   json_document *d = text ? json_open (text, (int64_t)strlen (text), &why) : NULL;
   if (!d)
     return not_ours (k, err);
-  json note = json_root (d), word = json_member (&note, "kind");
-  bool ok = (json_get_word (&word, kinds, &kind, &why) && kind == 0) || not_ours (k, err);
+  json note = json_root (d);
+  bool ok = (json_read_word (&note, "kind", kinds, &kind, &why) && kind == 0) || not_ours (k, err);
   ok = ok && note_ops (&note, "free", t->n_tensors, k, n->free_after, err) &&
        note_ops (&note, "unpack", t->n_tensors, k, n->back_before, err) &&
        read_leaves (&note, t->n_tensors, n->leaves, err);
@@ -73,11 +73,9 @@ static bool read_note (const trace *t, int32_t k, notes *n, error *err) {
 }
 
 static bool read_notes (const trace *t, arena *a, notes *n, error *err) {
-  n->free_after = NEW (a, t->n_tensors, int32_t, err);
-  n->back_before = NEW (a, t->n_tensors, int32_t, err);
-  n->leaves = NEW (a, t->n_tensors, bool, err);
-  n->once = NEW (a, t->n_tensors, bool, err);
-  if (!n->free_after || !n->back_before || !n->leaves || !n->once)
+  if (!ALLOC (a, n->free_after, t->n_tensors, err) ||
+      !ALLOC (a, n->back_before, t->n_tensors, err) || !ALLOC (a, n->leaves, t->n_tensors, err) ||
+      !ALLOC (a, n->once, t->n_tensors, err))
     return false;
   for (int32_t x = 0; x < t->n_tensors; x++)
     n->free_after[x] = n->back_before[x] = NO_OP;

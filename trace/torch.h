@@ -2,8 +2,7 @@
 /* The notes of the package ferry_torch in the ops of a trace that it recorded, and the trace as
    that executor can carry it out: eager PyTorch moves whole storages, at hooks, and only those that
    nobody but autograd or the optimizer holds. */
-#ifndef FERRY_TRACE_TORCH_H
-#define FERRY_TRACE_TORCH_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -12,5 +11,3 @@
    Only what ops of the way there made that can run again is made again. So each plan of it is a
    plan of `t`, and none of it asks for more than the executor can do. */
 bool trace_for_torch (const trace *t, arena *a, trace *out, error *err) MUST_CHECK;
-
-#endif

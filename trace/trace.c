@@ -2,7 +2,6 @@
 /* The rules that a trace must keep, whoever made it, and its small questions. */
 #include "trace/trace.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One training step: operations in order, each with a duration and the tensors that it touches.
    The fields are the point, so nothing here is opaque.  docs/formats.md has the meaning of each. */
-#ifndef FERRY_TRACE_TRACE_H
-#define FERRY_TRACE_TRACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -206,5 +205,3 @@ const char *confidence_text (confidence c, const char *doubt, arena *a, error *e
 void confidence_write (json_writer *w, confidence c, const char *doubt);
 /* The doubt to repeat beside every plan of it: "the trace is approximate: ..."; NULL: exact. */
 const char *trace_doubt (const trace *t, arena *a, error *err);
-
-#endif

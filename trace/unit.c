@@ -100,11 +100,9 @@ bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64
   if (!uses_of (t, a, &u, err) || !fit_together (t, &u, err))
     return false;
   *out = (units){ .trace = t, .count = t->n_tensors + n_groups };
-  out->at = NEW (a, out->count, unit_info, err);
-  out->group_of = NEW (a, t->n_tensors, int32_t, err);
-  out->use_offset = NEW (a, (int64_t)out->count + 1, int32_t, err);
-  out->uses = NEW (a, u.offset[t->n_tensors], use, err);
-  if (!out->at || !out->group_of || !out->use_offset || !out->uses)
+  if (!ALLOC (a, out->at, out->count, err) || !ALLOC (a, out->group_of, t->n_tensors, err) ||
+      !ALLOC (a, out->use_offset, (int64_t)out->count + 1, err) ||
+      !ALLOC (a, out->uses, u.offset[t->n_tensors], err))
     return false;
   memset (out->group_of, 0xff, (size_t)t->n_tensors * sizeof *out->group_of);
   for (int32_t i = 0; i < out->count; i++)

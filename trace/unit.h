@@ -2,8 +2,7 @@
 /* A unit is placed and moved as one: a tensor, or a group of tensors. Unit i < n_tensors is tensor
    i; unit n_tensors + g is group g. A tensor that is grouped, pooled or never used is no unit: its
    bytes are 0. */
-#ifndef FERRY_TRACE_UNIT_H
-#define FERRY_TRACE_UNIT_H
+#pragma once
 
 #include "trace/plan.h"
 #include "trace/uses.h"
@@ -38,5 +37,3 @@ int64_t unit_member_bytes (int64_t bytes);
 int64_t unit_part_bytes (const unit_info *u, int64_t granule_bytes, int32_t part, int32_t of);
 /* Granules [first, end) of the unit's own that are this part. */
 int64_t unit_part_first (const unit_info *u, int32_t part, int32_t of);
-
-#endif

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/streams.h"
 
 /* Adds a use by `op`, or widens the one that is there already. */
@@ -91,8 +92,7 @@ static void mark_touched (const trace *t, bool *touched) {
 
 bool uses_of (const trace *t, arena *a, uses *out, error *err) {
   assert (t && a && out);
-  out->offset = NEW (a, (int64_t)t->n_tensors + 1, int32_t, err);
-  if (!out->offset)
+  if (!ALLOC (a, out->offset, (int64_t)t->n_tensors + 1, err))
     return false;
   /* The rows outlive this function and their number is not known yet: scratch of its own. */
   arena *scratch = arena_new (0);
@@ -135,15 +135,7 @@ int32_t uses_last (const uses *u, int32_t tensor) {
 
 int32_t uses_end_before (const uses *u, int32_t tensor, int32_t op) {
   assert (u && tensor >= 0);
-  int32_t low = u->offset[tensor], high = u->offset[tensor + 1];
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (u->at[middle].op < op)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (i, u->offset[tensor], u->offset[tensor + 1], u->at[i].op >= op);
 }
 
 int32_t uses_version (const uses *u, int32_t tensor, int32_t op) {

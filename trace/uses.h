@@ -2,8 +2,7 @@
 /* The users of each tensor: one row of uses a tensor, in order of ops.  `born_before` is a write
    and `dies_after` a use by that op, as docs/formats.md defines it for units and moves; of several
    streams also the last op that may begin before a user has ended. */
-#ifndef FERRY_TRACE_USES_H
-#define FERRY_TRACE_USES_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -36,5 +35,3 @@ int32_t uses_last (const uses *u, int32_t tensor);
 int32_t uses_end_before (const uses *u, int32_t tensor, int32_t op);
 /* How often ops before this one write the tensor. */
 int32_t uses_version (const uses *u, int32_t tensor, int32_t op);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The version of a tensor is how often ops wrote it so far in the step.  Each op finds one of every
    tensor that it reads or writes. */
-#ifndef FERRY_TRACE_VERSIONS_H
-#define FERRY_TRACE_VERSIONS_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -20,5 +19,3 @@ static inline const int32_t *versions_read (const versions *v, int32_t op) {
 static inline const int32_t *versions_written (const versions *v, const trace *t, int32_t op) {
   return v->at + v->first[op] + t->ops[op].reads.count;
 }
-
-#endif

@@ -38,8 +38,7 @@ bool call_print_json (call *c, json_writer *w) {
 
 bool call_print_text (call *c, const char *key, const char *text) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   json_add_text (&w, key, text);
   json_close_object (&w);
   return call_print_json (c, &w);
@@ -48,9 +47,8 @@ bool call_print_text (call *c, const char *key, const char *text) {
 bool call_json_beside (call *c, const char *option) {
   const char *path = c->json ? call_text (c, option) : option;
   return (path && strcmp (path, "-") != 0) ||
-         error_set (&c->err, ERR_usage,
-                    "with --json the answer is on standard output: give --%s FILE for the rest",
-                    option);
+         call_usage (c, "with --json the answer is on standard output: give --%s FILE for the rest",
+                     option);
 }
 
 void call_note (const call *c, const char *format, ...) {
@@ -64,6 +62,15 @@ void call_note (const call *c, const char *format, ...) {
   error_one_line (text); /* names of files may hold anything */
   call_clear_line (c);
   fprintf (stderr, "ferry: %s\n", text);
+}
+
+bool call_usage (call *c, const char *format, ...) {
+  char text[sizeof c->err.text];
+  va_list args;
+  va_start (args, format);
+  vsnprintf (text, sizeof text, format, args);
+  va_end (args);
+  return error_set (&c->err, ERR_usage, "%s", text);
 }
 
 int call_failed (const call *c) {

@@ -107,10 +107,10 @@ static bool unknown_option (call *c, const char *name) {
       names[n++] = row_at (c->command, i)->name;
   const char *near = nearest_word (name, names, n);
   if (near)
-    return error_set (&c->err, ERR_usage, "%s has no option --%s; did you mean --%s?",
-                      c->command->name, name, near);
-  return error_set (&c->err, ERR_usage, "%s has no option --%s; see `ferry %s --help`",
-                    c->command->name, name, c->command->name);
+    return call_usage (c, "%s has no option --%s; did you mean --%s?", c->command->name, name,
+                       near);
+  return call_usage (c, "%s has no option --%s; see `ferry %s --help`", c->command->name, name,
+                     c->command->name);
 }
 
 /* A list may be given in several goes. */
@@ -138,10 +138,9 @@ static bool parse_long (call *c, const char *argument, const char *next, int *us
     return unknown_option (c, name);
   bool wants = row_at (c->command, row)->value;
   if (!wants && equals)
-    return error_set (&c->err, ERR_usage, "--%s takes no value", name);
+    return call_usage (c, "--%s takes no value", name);
   if (wants && !equals && !next)
-    return error_set (&c->err, ERR_usage, "--%s needs a value: %s", name,
-                      row_at (c->command, row)->value);
+    return call_usage (c, "--%s needs a value: %s", name, row_at (c->command, row)->value);
   *used += wants && !equals;
   return keep_value (c, row, !wants ? "" : equals ? equals + 1 : next);
 }
@@ -151,15 +150,14 @@ static bool parse_letters (call *c, const char *letters, const char *next, int *
   for (const char *at = letters; *at; at++) {
     int row = row_of (c->command, NULL, *at);
     if (row < 0)
-      return error_set (&c->err, ERR_usage, "%s has no option -%c; see `ferry %s --help`",
-                        c->command->name, *at, c->command->name);
+      return call_usage (c, "%s has no option -%c; see `ferry %s --help`", c->command->name, *at,
+                         c->command->name);
     if (!row_at (c->command, row)->value) {
       c->values[row] = "";
       continue;
     }
     if (!at[1] && !next)
-      return error_set (&c->err, ERR_usage, "-%c needs a value: %s", *at,
-                        row_at (c->command, row)->value);
+      return call_usage (c, "-%c needs a value: %s", *at, row_at (c->command, row)->value);
     *used += !at[1];
     return keep_value (c, row, at[1] ? at + 1 : next);
   }
@@ -307,18 +305,17 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
   if (!quantities_are_in_range (c))
     return false;
   if (c->n_operands == 2 && strcmp (command->operands, "TRACE") == 0)
-    return error_set (&c->err, ERR_usage,
-                      "usage: ferry %s [OPTIONS] TRACE; two profiles of one run become a trace by "
-                      "`ferry import %s %s -o TRACE`",
-                      command->name, c->operands[0], c->operands[1]);
+    return call_usage (c,
+                       "usage: ferry %s [OPTIONS] TRACE; two profiles of one run become a trace by "
+                       "`ferry import %s %s -o TRACE`",
+                       command->name, c->operands[0], c->operands[1]);
   if (c->n_operands == 1 && strcmp (command->operands, "TRACE PLAN") == 0)
-    return error_set (&c->err, ERR_usage,
-                      "ferry %s needs a plan beside %s; `ferry solve %s -o PLAN` makes one",
-                      command->name, c->operands[0], c->operands[0]);
+    return call_usage (c, "ferry %s needs a plan beside %s; `ferry solve %s -o PLAN` makes one",
+                       command->name, c->operands[0], c->operands[0]);
   if (c->n_operands < command->least || (command->most >= 0 && c->n_operands > command->most))
-    return error_set (&c->err, ERR_usage, "usage: ferry %s%s%s%s; see `ferry %s --help`",
-                      command->name, command->options ? " [OPTIONS]" : "",
-                      *command->operands ? " " : "", command->operands, command->name);
+    return call_usage (c, "usage: ferry %s%s%s%s; see `ferry %s --help`", command->name,
+                       command->options ? " [OPTIONS]" : "", *command->operands ? " " : "",
+                       command->operands, command->name);
   return call_flag (c, "help") || call_has_targets (c);
 }
 
@@ -398,8 +395,8 @@ bool call_percent (call *c, const char *option, int64_t *out) {
   if (!call_quantity (c, option, &ppm))
     return false;
   *out = ppm / PERCENT;
-  return ppm % PERCENT == 0 || error_set (&c->err, ERR_usage, "--%s: %s is not a whole percentage",
-                                          option, call_text (c, option));
+  return ppm % PERCENT == 0 ||
+         call_usage (c, "--%s: %s is not a whole percentage", option, call_text (c, option));
 }
 
 bool call_word (call *c, const char *option, const char *const *words, int *out) {
@@ -413,7 +410,7 @@ bool call_word (call *c, const char *option, const char *const *words, int *out)
       return true;
     }
   const char *near = nearest_word (text, words, count);
-  return error_set (&c->err, ERR_usage, "--%s: `%s` is not one of %s%s%s", option, text,
-                    row_at (c->command, row_of (c->command, option, 0))->value,
-                    near ? "; did you mean " : "", near ? near : "");
+  return call_usage (c, "--%s: `%s` is not one of %s%s%s", option, text,
+                     row_at (c->command, row_of (c->command, option, 0))->value,
+                     near ? "; did you mean " : "", near ? near : "");
 }

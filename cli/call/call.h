@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One call of the program: what the command line said, and the means every command uses to read its
    files and to answer.  Only here is the environment read. */
-#ifndef FERRY_CLI_CALL_CALL_H
-#define FERRY_CLI_CALL_CALL_H
+#pragma once
 
 #include <stdio.h>
 
@@ -100,10 +99,10 @@ void call_clear_line (const call *c);
 /* A message beside the result, on standard error; silent with -q. */
 void call_note (const call *c, const char *format, ...) PRINTF_LIKE (2, 3);
 
+/* ERR_usage, with these words; false. */
+bool call_usage (call *c, const char *format, ...) PRINTF_LIKE (2, 3);
 /* The exit status of the error that was reported. */
 int call_failed (const call *c);
 
 /* The nearest of some words, for "did you mean"; NULL where none is near. */
 const char *nearest_word (const char *word, const char *const *words, int count);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A command is one row of data and one function.  Help, manual pages and completion are
    printed from these rows, so that none of them can be forgotten. */
-#ifndef FERRY_CLI_CALL_COMMAND_H
-#define FERRY_CLI_CALL_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -69,5 +68,3 @@ const cli_command *command_named (const char *name); /* or NULL */
 
 /* Does row `o` of common_options belong to `command`? */
 bool common_applies (const cli_command *command, const cli_option *o);
-
-#endif

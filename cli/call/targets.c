@@ -23,9 +23,9 @@ static bool have_one_stdout (call *c) {
     if (!call_is_stdout (call_own_text (c, targets[i])))
       continue;
     if (taken)
-      return error_set (&c->err, ERR_usage,
-                        "only one of --%s and --%s can have standard output: give the other a FILE",
-                        taken, targets[i]);
+      return call_usage (
+          c, "only one of --%s and --%s can have standard output: give the other a FILE", taken,
+          targets[i]);
     taken = targets[i];
   }
   return true;
@@ -106,12 +106,11 @@ bool call_reads (const call *c, const char *path) {
 static bool are_apart (call *c, int i) {
   const char *path = call_own_text (c, targets[i]);
   if (call_reads (c, path))
-    return error_set (&c->err, ERR_usage, "--%s: %s is what is read; give the result another name",
-                      targets[i], path);
+    return call_usage (c, "--%s: %s is what is read; give the result another name", targets[i],
+                       path);
   for (int k = 0; k < i; k++)
     if (call_own_text (c, targets[k]) && is_same (path, call_own_text (c, targets[k])))
-      return error_set (&c->err, ERR_usage, "--%s and --%s name the same file, %s", targets[k],
-                        targets[i], path);
+      return call_usage (c, "--%s and --%s name the same file, %s", targets[k], targets[i], path);
   return true;
 }
 
@@ -140,15 +139,14 @@ static bool have_one_stdin (call *c) {
   int n = 0;
   for (int k = 0; reads_operands (c->command) && k < c->n_operands; k++)
     n += call_is_stdout (c->operands[k]);
-  return n <= 1 || error_set (&c->err, ERR_usage,
-                              "only one FILE can be standard input: give the name of the other");
+  return n <= 1 ||
+         call_usage (c, "only one FILE can be standard input: give the name of the other");
 }
 
 static bool has_real_folder (call *c) {
   const char *path = call_own_text (c, targets[0]);
   return !call_is_stdout (path) || strcmp (call_value (c, targets[0]), "FOLDER") != 0 ||
-         error_set (&c->err, ERR_usage, "--%s: a folder is wanted, not standard output",
-                    targets[0]);
+         call_usage (c, "--%s: a folder is wanted, not standard output", targets[0]);
 }
 
 bool call_has_targets (call *c) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "base/clock.h"
 #include "cli/compare/comparison.h"
 #include "cli/inputs/planner.h"
 #include "solver/fleet/floor.h"
@@ -65,10 +66,10 @@ bool comparison_answer (call *c, comparison *t, row *r, arena *a) {
                              .budget_bytes = net_of (t, r->budget_bytes),
                              .host_bytes = t->host_bytes,
                              .trace_digest = t->digest };
-  int64_t start = planner_now_ns ();
+  int64_t start = monotonic_ns ();
   bool ok = r->policy >= OURS ? fill_ours (c, t, r, a)
                               : policy_run ((policy_id)r->policy, &request, a, &r->answer, &c->err);
-  r->plan_ns = planner_now_ns () - start;
+  r->plan_ns = monotonic_ns () - start;
   r->lower_bound_ns =
       r->answer.drops || r->policy == OURS_DROPS ? t->drops_bound_ns : t->lower_bound_ns;
   if (ok && r->policy >= OURS && r->answer.plan)

@@ -44,8 +44,7 @@ static bool run_budget (void *context, int b, error *err) {
       ok = comparison_keep (c, &r, &x->kept[b * t.n_policies + i]);
     arena_free (scratch);
   }
-  if (to)
-    columns_print (to);
+  columns_print (to);
   arena_free (t.keeps);
   if (!ok)
     *err = c->err;
@@ -118,9 +117,7 @@ static int run (call *c) {
   if (!comparison_read (c, &t) || !(t.any = shared_flag (&c->err)))
     return call_failed (c);
   stopping_begin (c);
-  json_begin (&w, 2);
-  json_open_object (&w);
-  json_put_key (&w, "allowed");
+  json_begin_object (&w, 2);
   allowed_write (&w, &t.allowed);
   json_add_int (&w, "needs_bytes", t.peak_bytes);
   json_add_array (&w, "rows");

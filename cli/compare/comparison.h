@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A comparison: who plans at which budgets, what each answers, and how an answer is shown. */
-#ifndef FERRY_CLI_COMPARE_COMPARISON_H
-#define FERRY_CLI_COMPARE_COMPARISON_H
+#pragma once
 
 #include <stdio.h>
 
@@ -74,5 +73,3 @@ bool comparison_json (call *c, const row *r, json_writer *into) MUST_CHECK;
 
 /* The part that a picture needs, out of the scratch that it lives in. */
 bool comparison_keep (call *c, const row *r, compared *out) MUST_CHECK;
-
-#endif

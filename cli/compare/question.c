@@ -22,7 +22,7 @@ static bool add_policy (call *c, comparison *t, const char *name) {
   while (which >= OURS && strcmp (name, our_ways[which - OURS].name) != 0)
     which--;
   if (t->n_policies == PLANNERS)
-    return error_set (&c->err, ERR_usage, "a policy is named twice");
+    return call_usage (c, "a policy is named twice");
   if (which < OURS &&
       !(policy_of_name (c, name, &id) && streams_must_be_one (t->trace, "a policy", &c->err)))
     return false;
@@ -45,7 +45,7 @@ static bool cut_ours (call *c, comparison *t) {
       t->policies[n++] = t->policies[i];
   }
   t->n_policies = n;
-  return n || error_set (&c->err, ERR_usage, "--policies names nothing that is allowed");
+  return n || call_usage (c, "--policies names nothing that is allowed");
 }
 
 static bool read_policies (call *c, comparison *t) {

@@ -10,11 +10,10 @@ static const column heads[] = {
   { "out", 3, false, 9 },     { "in", 3, false, 9 },   { "gap", 1, false, 8 },
   { "planned", 1, false, 9 },
 };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 columns *comparison_head (call *c, const comparison *t, int64_t budget_bytes) {
   char budget[UNITS_TEXT], peak[UNITS_TEXT];
-  columns *to = columns_new (c, heads, HEADS);
+  columns *to = COLUMNS (c, heads);
   printf ("budget %s, %.0f %% of %s\n", units_bytes (budget, budget_bytes),
           t->peak_bytes ? 100.0 * (double)budget_bytes / (double)t->peak_bytes : 0,
           units_bytes (peak, t->peak_bytes));
@@ -24,39 +23,36 @@ columns *comparison_head (call *c, const comparison *t, int64_t budget_bytes) {
 }
 
 static bool print_missing (columns *to, const row *r) {
-  char reached[UNITS_TEXT], step[UNITS_TEXT], planned[UNITS_TEXT], rest[160];
+  char reached[UNITS_TEXT], step[UNITS_TEXT], planned[UNITS_TEXT];
   const policy_answer *a = &r->answer;
-  const char *cells[] = { a->label, NULL };
-  snprintf (rest, sizeof rest, "no plan: it reaches %s%s%s (%s)%s",
-            units_bytes (reached, a->reached_bytes), a->has_cost ? ", in " : "",
-            a->has_cost ? units_time (step, a->cost.step_ns) : "",
-            units_time (planned, r->plan_ns / 100000 * 100000),
-            r->interrupted ? ", interrupted" : "");
-  return columns_row (to, cells, rest);
+  columns_put (to, "%s", a->label);
+  return columns_end_with (
+      to, "no plan: it reaches %s%s%s (%s)%s", units_bytes (reached, a->reached_bytes),
+      a->has_cost ? ", in " : "", a->has_cost ? units_time (step, a->cost.step_ns) : "",
+      units_time (planned, r->plan_ns / 100000 * 100000), r->interrupted ? ", interrupted" : "");
 }
 
 bool comparison_row (columns *to, const row *r) {
-  char text[HEADS][UNITS_TEXT], gap[16] = "-";
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
   if (!a->fits)
     return print_missing (to, r);
   double percent =
       p->baseline_ns ? 100.0 * (double)(p->step_ns - p->baseline_ns) / (double)p->baseline_ns : 0;
-  snprintf (text[2], UNITS_TEXT, "%+.1f %%", percent);
+  columns_put (to, "%s", a->label);
+  columns_time (to, p->step_ns);
+  columns_put (to, "%+.1f %%", percent);
+  columns_time (to, p->stall_ns);
+  columns_bytes (to, p->peak_bytes);
+  columns_bytes (to, p->host_peak_bytes);
+  columns_bytes (to, p->d2h_bytes);
+  columns_bytes (to, p->h2d_bytes);
   if (r->lower_bound_ns > 0)
-    snprintf (gap, sizeof gap, "%.2f %%", closing_gap (p->step_ns, r->lower_bound_ns));
-  const char *cells[HEADS] = { a->label,
-                               units_time (text[1], p->step_ns),
-                               text[2],
-                               units_time (text[3], p->stall_ns),
-                               units_bytes (text[4], p->peak_bytes),
-                               units_bytes (text[5], p->host_peak_bytes),
-                               units_bytes (text[6], p->d2h_bytes),
-                               units_bytes (text[7], p->h2d_bytes),
-                               gap,
-                               units_time (text[9], r->plan_ns / 100000 * 100000) };
-  bool ok = columns_row (to, cells, NULL);
+    columns_put (to, "%.2f %%", closing_gap (p->step_ns, r->lower_bound_ns));
+  else
+    columns_put (to, "-");
+  columns_time (to, r->plan_ns / 100000 * 100000);
+  bool ok = columns_end (to);
   if (r->interrupted)
     puts ("interrupted: a better plan may be found");
   return ok;
@@ -85,8 +81,7 @@ const char comparison_tsv_head[] =
 bool comparison_json (call *c, const row *r, json_writer *into) {
   json_writer w;
   bytes text = { 0 };
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_int (&w, "budget_bytes", r->budget_bytes);
   if (r->interrupted)
     json_add_bool (&w, "cut_short", true);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The last line of an answer: what a step takes, how far that is from the bound, which plans the
    bound covers, and what might do better. */
-#ifndef FERRY_CLI_EXPLAIN_CLOSING_H
-#define FERRY_CLI_EXPLAIN_CLOSING_H
+#pragma once
 
 #include <stdio.h>
 
@@ -35,5 +34,3 @@ void closing_put (json_writer *w, const closing *x);
 
 /* How far a step is above a bound, in percent, rounded up to a hundredth: "at most" holds. */
 double closing_gap (int64_t step_ns, int64_t bound_ns);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which ops a plan runs in parts: why they have to, what that costs, and what never crosses the
    link for it. */
-#ifndef FERRY_CLI_EXPLAIN_CUTS_H
-#define FERRY_CLI_EXPLAIN_CUTS_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/plan.h"
@@ -29,5 +28,3 @@ bool cuts_of (call *c, const trace *t, const plan *p, cuts_told *out) MUST_CHECK
 /* Nothing where nothing is cut. */
 void cuts_print (const cuts_told *x);
 void cuts_put (json_writer *w, const cuts_told *x);
-
-#endif

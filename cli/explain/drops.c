@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "trace/rewrite/rewrite.h"
 
@@ -11,9 +12,7 @@ enum { SHOWN = 6, NAME = 48, PART = 16 }; /* less than that part of an entry is 
 
 static int most_first (const void *a, const void *b) {
   const dropped *x = a, *y = b;
-  if (x->bytes != y->bytes)
-    return x->bytes > y->bytes ? -1 : 1;
-  return (x->before > y->before) - (x->before < y->before);
+  return ORDER (y->bytes, x->bytes) ?: ORDER (x->before, y->before);
 }
 
 static bool writes_before (const trace *t, const recompute *r, int32_t k, int32_t x) {

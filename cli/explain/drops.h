@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Drops of a plan: which tensors, what that costs, and what it saves. */
-#ifndef FERRY_CLI_EXPLAIN_DROPS_H
-#define FERRY_CLI_EXPLAIN_DROPS_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/plan.h"
@@ -27,5 +26,3 @@ bool dropped_of (call *c, const trace *t, const plan *p, dropped_list *out) MUST
 /* Nothing where nothing is dropped. */
 void dropped_print (const dropped_list *d);
 void dropped_put (json_writer *w, const dropped_list *d);
-
-#endif

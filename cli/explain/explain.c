@@ -3,6 +3,7 @@
    why, what crosses the link, and what more memory or a faster link would buy. */
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "cli/explain/closing.h"
 #include "cli/explain/cuts.h"
@@ -79,21 +80,19 @@ static const char *unit_text (const told *t, int32_t unit, char text[NAME + 32])
 
 static int longest_first (const void *a, const void *b) {
   const wait *x = a, *y = b;
-  return x->ns != y->ns ? (x->ns > y->ns ? -1 : 1) : (x->op > y->op) - (x->op < y->op);
+  return ORDER (y->ns, x->ns) ?: ORDER (x->op, y->op);
 }
 
 static int most_first (const void *a, const void *b) {
   const crossing *x = a, *y = b;
   int64_t p = x->out_bytes + x->in_bytes, q = y->out_bytes + y->in_bytes;
-  return p != q ? (p > q ? -1 : 1) : (x->unit > y->unit) - (x->unit < y->unit);
+  return ORDER (q, p) ?: ORDER (x->unit, y->unit);
 }
 
 static int largest_first (const void *a, const void *b) {
   const holder *x = a, *y = b;
-  if (x->bytes != y->bytes)
-    return x->bytes > y->bytes ? -1 : 1;
-  return x->workspace != y->workspace ? (x->workspace ? 1 : -1)
-                                      : (x->unit > y->unit) - (x->unit < y->unit);
+  return ORDER (y->bytes, x->bytes) ?: ORDER (x->workspace, y->workspace)
+         ?: ORDER (x->unit, y->unit);
 }
 
 static bool count_crossings (call *c, told *t) {
@@ -102,8 +101,7 @@ static bool count_crossings (call *c, told *t) {
   if (!units_of (t->trace, p->groups, p->n_groups, p->placement.granule_bytes,
                  p->placement.pool_below_bytes, c->arena, &u, &c->err))
     return false;
-  t->crossings = NEW (c->arena, u.count, crossing, &c->err);
-  if (!t->crossings)
+  if (!ALLOC (c->arena, t->crossings, u.count, &c->err))
     return false;
   for (int32_t i = 0; i < u.count; i++)
     t->crossings[i].unit = i;
@@ -328,8 +326,7 @@ static void put_crossings (json_writer *w, const told *t) {
 
 static bool print_json (call *c, const told *t) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   prices_put_bounds (&w, &t->prices);
   put_crossings (&w, t);
   dropped_put (&w, &t->drops);
@@ -346,8 +343,7 @@ static bool print_json (call *c, const told *t) {
   json_add_int (&w, "op", op_at (t, t->line.peak_ns));
   json_close_object (&w);
   places_put (&w, &t->places);
-  json_put_key (&w, "predicted");
-  predicted_write (&w, &t->cost);
+  predicted_write (&w, "predicted", &t->cost);
   prices_put (&w, &t->prices);
   cuts_put (&w, &t->cuts);
   json_add_int (&w, "waited_ns", t->waited_ns);

@@ -2,7 +2,6 @@
 #include "cli/explain/order.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "trace/rewrite/order.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which ops a plan runs elsewhere than the trace does. */
-#ifndef FERRY_CLI_EXPLAIN_ORDER_H
-#define FERRY_CLI_EXPLAIN_ORDER_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/plan.h"
@@ -17,5 +16,3 @@ typedef struct order_told {
 bool order_of (call *c, const trace *t, const plan *p, order_told *out);
 void order_print (const order_told *o);
 void order_put (json_writer *w, const order_told *o);
-
-#endif

@@ -19,8 +19,7 @@ static bool look (call *c, const sim_job *job, const timeline *line, looking *x)
   if (!units_of (x->t, x->p->groups, x->p->n_groups, pl->granule_bytes, pl->pool_below_bytes,
                  c->arena, &x->u, &c->err))
     return false;
-  x->born_bytes = NEW (c->arena, x->t->n_ops, int64_t, &c->err);
-  if (!x->born_bytes)
+  if (!ALLOC (c->arena, x->born_bytes, x->t->n_ops, &c->err))
     return false;
   for (int32_t i = 0; i < pl->n_stays; i++) {
     const stay *s = &pl->stays[i];

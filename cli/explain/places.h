@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cost of places: what the plan takes beside the bytes that live at the peak, and how long ops
    wait for places although as many others are free. */
-#ifndef FERRY_CLI_EXPLAIN_PLACES_H
-#define FERRY_CLI_EXPLAIN_PLACES_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/simulate/waits.h"
@@ -19,5 +18,3 @@ bool places_of (call *c, const sim_job *job, const timeline *line, const wait *w
                 int32_t n_waits, int64_t peak_bytes, places_told *out) MUST_CHECK;
 void places_print (const places_told *x);
 void places_put (json_writer *w, const places_told *x);
-
-#endif

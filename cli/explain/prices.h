@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The prices of an explanation: what the next GiB or GB/s would buy. */
-#ifndef FERRY_CLI_EXPLAIN_PRICES_H
-#define FERRY_CLI_EXPLAIN_PRICES_H
+#pragma once
 
 #include "base/json.h"
 #include "cli/call/call.h"
@@ -21,5 +20,3 @@ bool prices_find (call *c, const plan *p, const trace *rewritten, prices *out);
 void prices_print (const prices *p);
 void prices_put (json_writer *w, const prices *p);
 void prices_put_bounds (json_writer *w, const prices *p);
-
-#endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/figures/columns.h"
 
+#include <assert.h>
+#include <stdarg.h>
 #include <string.h>
+
+#include "base/units.h"
 
 typedef struct row {
   const char *cells[COLUMNS_MOST];
@@ -15,6 +19,7 @@ struct columns {
   int count;
   row *rows;
   int64_t n_rows, room;
+  row next;     /* what is put goes there */
   bool started; /* the widths are chosen, and rows are not kept */
   int width[COLUMNS_MOST];
   bool shown[COLUMNS_MOST];
@@ -105,27 +110,56 @@ void columns_start (columns *t) {
   fix_widths (t);
 }
 
-bool columns_row (columns *t, const char *const *cells, const char *rest) {
-  call *c = t->call;
-  row now = { .rest = rest };
-  if (t->started) {
-    for (; now.count < t->count && cells[now.count]; now.count++)
-      now.cells[now.count] = cells[now.count];
-    print_row (t, &now);
-    return true;
-  }
-  t->rows = arena_grow (c->arena, t->rows, &t->room, t->n_rows + 1, sizeof *t->rows, &c->err);
-  if (!t->rows)
-    return false;
-  row *r = &t->rows[t->n_rows++];
-  *r = (row){ .rest = rest ? arena_string (c->arena, rest, &c->err) : NULL };
-  for (; r->count < t->count && cells[r->count]; r->count++)
-    r->cells[r->count] = arena_string (c->arena, cells[r->count], &c->err);
-  return !c->err.code;
+static const char *text_of (const columns *t, const char *format, va_list args) {
+  char text[1024];
+  vsnprintf (text, sizeof text, format, args);
+  return arena_string (t->call->arena, text, &t->call->err);
 }
 
-void columns_print (columns *t) {
+void columns_put (columns *t, const char *format, ...) {
+  va_list args;
+  assert (t->next.count < t->count);
+  va_start (args, format);
+  t->next.cells[t->next.count++] = text_of (t, format, args);
+  va_end (args);
+}
+
+void columns_bytes (columns *t, int64_t bytes) {
+  char text[UNITS_TEXT];
+  columns_put (t, "%s", units_bytes (text, bytes));
+}
+
+void columns_time (columns *t, int64_t ns) {
+  char text[UNITS_TEXT];
+  columns_put (t, "%s", units_time (text, ns));
+}
+
+bool columns_end (columns *t) {
+  call *c = t->call;
+  row now = t->next;
+  t->next = (row){ 0 };
+  if (!c->err.code && t->started)
+    print_row (t, &now);
+  if (c->err.code || t->started)
+    return !c->err.code;
+  t->rows = arena_grow (c->arena, t->rows, &t->room, t->n_rows + 1, sizeof *t->rows, &c->err);
+  if (t->rows)
+    t->rows[t->n_rows++] = now;
+  return t->rows;
+}
+
+bool columns_end_with (columns *t, const char *format, ...) {
+  va_list args;
+  va_start (args, format);
+  t->next.rest = text_of (t, format, args);
+  va_end (args);
+  return columns_end (t);
+}
+
+bool columns_print (columns *t) {
   int hidden = 0;
+  if (!t)
+    return false;
   if (!t->started)
     fix_widths (t);
   for (int64_t k = 0; k < t->n_rows; k++)
@@ -135,4 +169,5 @@ void columns_print (columns *t) {
       printf ("%s%s", hidden++ ? ", " : "left out, --wide shows: ", t->at[i].head);
   if (hidden)
     putchar ('\n');
+  return true;
 }

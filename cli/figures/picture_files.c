@@ -2,7 +2,6 @@
 #include "cli/figures/picture_files.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "plot/html.h"
 #include "plot/svg.h"

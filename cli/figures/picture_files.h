@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --svg, --html and --tsv: pictures as files, the same for every command that has them. */
-#ifndef FERRY_CLI_FIGURES_PICTURE_FILES_H
-#define FERRY_CLI_FIGURES_PICTURE_FILES_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "plot/figure.h"
@@ -35,5 +34,3 @@ bool tsv_close (call *c, tsv_text *t) MUST_CHECK;
 bool picture_drawings (call *c, const figure_page *page) MUST_CHECK;
 /* Writes those files that were asked for; any: whether one was. */
 bool picture_files (call *c, const figure_page *page, bool *any) MUST_CHECK;
-
-#endif

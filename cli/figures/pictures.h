@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pictures of a trace and of a simulated plan, in the terminal. */
-#ifndef FERRY_CLI_FIGURES_PICTURES_H
-#define FERRY_CLI_FIGURES_PICTURES_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/simulate/simulate.h"
@@ -13,5 +12,3 @@ bool picture_needs (call *c, const trace *t, const int64_t *bytes_at,
 
 /* One step of a plan: who is busy when, and the device's memory. */
 bool picture_step (call *c, const sim_job *job, const timeline *line) MUST_CHECK;
-
-#endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "trace/unit.h"
 #include "trace/simulate/waits.h"
@@ -26,11 +27,7 @@ typedef struct edge {
 
 static int compare_edges (const void *a, const void *b) {
   const edge *x = a, *y = b;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  if (x->holder != y->holder)
-    return x->holder < y->holder ? -1 : 1;
-  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+  return ORDER (x->at_ns, y->at_ns) ?: ORDER (x->holder, y->holder) ?: ORDER (x->bytes, y->bytes);
 }
 
 typedef struct amounts {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One simulated step of a plan as figures: who holds the device's memory when, who is busy when,
    and what is away on the host.  The picture of `ferry plot` and the slices of `ferry export`. */
-#ifndef FERRY_CLI_FIGURES_PLAN_FIGURE_H
-#define FERRY_CLI_FIGURES_PLAN_FIGURE_H
+#pragma once
 
 #include "plot/figure.h"
 #include "trace/simulate/simulate.h"
@@ -24,5 +23,3 @@ int64_t *plan_move_bytes (const sim_job *job, arena *a, error *err) MUST_CHECK;
 const char *plan_move_name (const sim_job *job, int32_t i, arena *a, error *err) MUST_CHECK;
 /* For qsort: spans by their start. */
 int plan_compare_spans (const void *a, const void *b);
-
-#endif

@@ -43,6 +43,6 @@ bool plan_step_draw (call *c, plan_step *s, bool *any) {
 bool plan_step_json (call *c, const plan_step *s) {
   json_writer w;
   json_begin (&w, 1);
-  predicted_write (&w, &s->costs);
+  predicted_write (&w, NULL, &s->costs);
   return call_print_json (c, &w);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace and its plan, checked and simulated, with their figures. */
-#ifndef FERRY_CLI_FIGURES_PLAN_STEP_H
-#define FERRY_CLI_FIGURES_PLAN_STEP_H
+#pragma once
 
 #include "cli/inputs/inputs.h"
 #include "cli/figures/plan_figure.h"
@@ -25,5 +24,3 @@ bool plan_step_of (call *c, const trace *t, const plan *p, const char *path,
 bool plan_step_draw (call *c, plan_step *s, bool *any) MUST_CHECK;
 /* The page's facts, by their keys. */
 bool plan_step_json (call *c, const plan_step *s) MUST_CHECK;
-
-#endif

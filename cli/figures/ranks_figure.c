@@ -81,7 +81,7 @@ typedef struct turns {
 
 static int by_time (const void *a, const void *b) {
   const turn *x = a, *y = b;
-  return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+  return ORDER (x->at_ns, y->at_ns);
 }
 
 static void add_turns (turns *t, const span *s, int32_t rank, copy_way way, int64_t from_ns,

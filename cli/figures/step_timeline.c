@@ -71,8 +71,7 @@ static bool make_before (const plan_step *step, arena *a, side *s, error *err) {
   const int64_t *ends = trace_ends (t, a, err);
   span *ops = NEW (a, t->n_ops, span, err);
   *s = (side){ .trace = t, .ops = ops };
-  s->held = NEW (a, (int64_t)t->n_tensors + t->n_ops + 1, held, err);
-  if (!ends || !ops || !s->held ||
+  if (!ALLOC (a, s->held, (int64_t)t->n_tensors + t->n_ops + 1, err) || !ends || !ops ||
       !units_of (t, NULL, 0, pl->granule_bytes, pl->pool_below_bytes, a, &u, err))
     return false;
   s->period_ns = ends[t->n_ops];
@@ -135,8 +134,7 @@ static bool make_after (const plan_step *step, arena *a, side *s, error *err) {
                .ops = ops,
                .stalls_ns = stalls,
                .period_ns = step->line.period_ns };
-  s->held = NEW (a, (int64_t)step->job.plan->placement.n_stays + 1, held, err);
-  if (!stalls || !s->held)
+  if (!ALLOC (a, s->held, (int64_t)step->job.plan->placement.n_stays + 1, err) || !stalls)
     return false;
   wait *waits;
   int32_t n;
@@ -270,20 +268,13 @@ static void put_holders (json_writer *w) {
 static void put_about (json_writer *w, const plan_step *s) {
   const plan *p = s->job.plan;
   json_add_int (w, "budget_bytes", p->budget_bytes);
-  json_put_key (w, "certificate");
-  certificate shown = p->certificate;
-  shown.proof = NULL;
-  if (p->has_certificate)
-    certificate_write (w, &shown);
-  else
-    json_put_null (w);
+  certificate_write (w, p->has_certificate ? &p->certificate : NULL, false);
   json_put_key (w, "device");
   device_write (w, &p->device);
   json_add_text (w, "format", TIMELINE_FORMAT);
   put_holders (w);
   json_add_text (w, "name", s->job.original->name);
-  json_put_key (w, "predicted");
-  predicted_write (w, &s->costs);
+  predicted_write (w, "predicted", &s->costs);
 }
 
 bool step_timeline (const plan_step *s, arena *a, bytes *out, error *err) {
@@ -293,8 +284,7 @@ bool step_timeline (const plan_step *s, arena *a, bytes *out, error *err) {
     return error_set (err, ERR_infeasible, "a step of no length has no picture");
   if (!make_before (s, a, &before, err) || !make_after (s, a, &after, err))
     return false;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_put_key (&w, "after");
   bool ok = put_side (&w, &after, s, a, err);
   json_put_key (&w, "before");

@@ -51,14 +51,14 @@ static const trace *carry_over (call *c, const trace *t) {
     return t;
   own = own ? own : card_device_of_trace (t);
   if (!call_text (c, "device"))
-    error_set (&c->err, ERR_usage, "--scale: to which card? give --device NAME");
+    call_usage (c, "--scale: to which card? give --device NAME");
   else if (t->source.kind && strcmp (t->source.kind, "zoo") == 0)
-    error_set (&c->err, ERR_usage, "--scale: `ferry zoo` with --device %s makes this trace again",
-               call_text (c, "device"));
+    call_usage (c, "--scale: `ferry zoo` with --device %s makes this trace again",
+                call_text (c, "device"));
   else if (roofline && !own)
-    error_set (&c->err, ERR_usage,
-               "--scale roofline: the trace does not say of which card its times are, or ferry has "
-               "no device file for that; give --from NAME or FILE");
+    call_usage (
+        c, "--scale roofline: the trace does not say of which card its times are, or ferry has "
+           "no device file for that; give --from NAME or FILE");
   if (c->err.code || !device_named (c, call_text (c, "device"), &to) ||
       (roofline && !device_named (c, own, &from)) ||
       (!roofline && !call_quantity (c, "scale", &ppm)))
@@ -95,10 +95,9 @@ static bool read_and_write (call *c, const bytes *in, converted *v, bytes *out) 
   json_writer w;
   bool cards = call_given (c, "device") || call_given (c, "from");
   if (v->kind != KIND_TRACE && (call_text (c, "scale") || cards))
-    return error_set (&c->err, ERR_usage, "--scale, --device and --from are for traces");
+    return call_usage (c, "--scale, --device and --from are for traces");
   if (cards && !call_text (c, "scale"))
-    return error_set (&c->err, ERR_usage,
-                      "--device and --from say between which cards --scale carries times over");
+    return call_usage (c, "--device and --from say between which cards --scale carries times over");
   if (v->kind == KIND_TRACE) {
     trace *t = trace_parse (in->data, in->size, &o, c->arena, &c->err);
     return t && write_trace (c, t, v->packed, out, v->digest);
@@ -117,8 +116,7 @@ static bool read_and_write (call *c, const bytes *in, converted *v, bytes *out) 
 static bool print_json (call *c, const converted *v, int64_t size) {
   static const char *const kinds[] = { "trace", "plan", "device" };
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   json_add_int (&w, "bytes", size);
   json_add_text (&w, "digest", *v->digest ? v->digest : NULL);
   json_add_text (&w, "form", forms[v->packed]);

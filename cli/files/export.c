@@ -96,13 +96,11 @@ static bool make_chrome (call *c, const plan_step *s, int64_t n_steps, bytes *ou
     return false;
   if (__builtin_mul_overflow (s->line.period_ns, n_steps, &end_ns) || end_ns > MOST_NS ||
       room[0] > INT32_MAX / 2 || room[1] > INT32_MAX / 2)
-    return error_set (&c->err, ERR_usage,
-                      "--steps: %lld of these steps are too long or too many; ask for fewer",
-                      (long long)n_steps);
+    return call_usage (c, "--steps: %lld of these steps are too long or too many; ask for fewer",
+                       (long long)n_steps);
   m.arrows = NEW (c->arena, room[1], chrome_arrow, &c->err);
   for (int i = 0; i < PLAN_LANES; i++) {
-    m.spans[i] = NEW (c->arena, room[i], figure_span, &c->err);
-    if (!m.spans[i] || !m.arrows)
+    if (!ALLOC (c->arena, m.spans[i], room[i], &c->err) || !m.arrows)
       return false;
     m.lanes[i] = s->page.figures[FIGURE_LANES].lanes[i];
     m.lanes[i].spans = m.spans[i];
@@ -131,8 +129,7 @@ static bool make_chrome (call *c, const plan_step *s, int64_t n_steps, bytes *ou
 
 static bool print_json (call *c, const char *path, int64_t n_steps, int64_t size) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   json_add_int (&w, "bytes", size);
   json_add_text (&w, "output", path);
   if (n_steps > 0)
@@ -170,11 +167,11 @@ static bool export_walk (call *c, const char *path) {
 static int run (call *c) {
   const char *chrome = call_text (c, "chrome"), *walk_path = call_text (c, "walk");
   if (!chrome == !walk_path) {
-    error_set (&c->err, ERR_usage, "one file is written: give either --chrome or --walk");
+    call_usage (c, "one file is written: give either --chrome or --walk");
     return call_failed (c);
   }
   if (walk_path && call_text (c, "steps")) {
-    error_set (&c->err, ERR_usage, "--steps is for a trace viewer; a walk is one step");
+    call_usage (c, "--steps is for a trace viewer; a walk is one step");
     return call_failed (c);
   }
   bool ok = walk_path ? export_walk (c, walk_path) : export_chrome (c, chrome);

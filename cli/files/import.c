@@ -18,7 +18,7 @@ static bool read_options_of (call *c, import_options *o) {
   o->marks = (import_marks)which;
   const char *reads = call_text (c, "reads");
   if (reads && strcmp (reads, "all") != 0 && strcmp (reads, "likely") != 0)
-    return error_set (&c->err, ERR_usage, "--reads: `%s` is neither all nor likely", reads);
+    return call_usage (c, "--reads: `%s` is neither all nor likely", reads);
   o->likely = reads && strcmp (reads, "likely") == 0;
   static const char *const streams[] = { "compute", "all", NULL };
   int all = 0;

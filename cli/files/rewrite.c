@@ -6,8 +6,7 @@
 
 static bool print_json (call *c, const rewritten *out, const char *digest, int64_t size) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   json_add_int (&w, "bytes", size);
   json_add_text (&w, "digest", digest);
   json_add_int (&w, "ops", out->trace->n_ops);

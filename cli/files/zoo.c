@@ -46,7 +46,7 @@ static bool read_request (call *c, zoo_request *r, device *d) {
   if (!zoo_knows (c->operands[0], &c->err))
     return false;
   if (call_text (c, "batch") == NULL)
-    return error_set (&c->err, ERR_usage, "which batch? give --batch N");
+    return call_usage (c, "which batch? give --batch N");
   int shard = ZOO_SHARD_none;
   if (!zoo_options_read (c, r) || !call_quantity (c, "batch", &r->batch) ||
       !call_quantity (c, "data-parallel", &r->ranks) ||
@@ -55,11 +55,9 @@ static bool read_request (call *c, zoo_request *r, device *d) {
     return false;
   r->shard = (zoo_shard)shard;
   if (r->ranks < 2 && (call_text (c, "shard") || call_text (c, "fabric")))
-    return error_set (&c->err, ERR_usage,
-                      "--shard and --fabric are of several ranks: give --data-parallel N");
+    return call_usage (c, "--shard and --fabric are of several ranks: give --data-parallel N");
   if (call_text (c, "device") == NULL)
-    return error_set (&c->err, ERR_usage,
-                      "for which device? give --device NAME; `ferry devices` lists them");
+    return call_usage (c, "for which device? give --device NAME; `ferry devices` lists them");
   r->device = d;
   return device_named (c, call_text (c, "device"), d);
 }
@@ -71,7 +69,7 @@ static int run (call *c) {
   if (call_flag (c, "list") || (c->n_operands && strcmp (c->operands[0], "list") == 0))
     return list (c);
   if (c->n_operands == 0)
-    error_set (&c->err, ERR_usage, "which network? `ferry zoo --list` names them");
+    call_usage (c, "which network? `ferry zoo --list` names them");
   if (c->err.code || !read_request (c, &r, &d))
     return call_failed (c);
   trace *t = zoo_trace (&r, c->arena, &c->err);

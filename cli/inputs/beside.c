@@ -80,10 +80,9 @@ static const char *unknown (call *c, const char *kind, const char *one, const ch
   const char *const *names = data_names (c, kind, &count);
   const char *near = names ? nearest_word (name, names, count) : NULL;
   if (near)
-    error_set (&c->err, ERR_usage, "there is no %s `%s`; did you mean `%s`?", one, name, near);
+    call_usage (c, "there is no %s `%s`; did you mean `%s`?", one, name, near);
   else if (names)
-    error_set (&c->err, ERR_usage, "there is no %s `%s` in %s; `ferry %s` lists them", one, name,
-               folder, kind);
+    call_usage (c, "there is no %s `%s` in %s; `ferry %s` lists them", one, name, folder, kind);
   return NULL;
 }
 

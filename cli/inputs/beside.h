@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Files that ferry ships lie beside the program: in a build tree, in an installation, or in one
    that was moved. */
-#ifndef FERRY_CLI_INPUTS_BESIDE_H
-#define FERRY_CLI_INPUTS_BESIDE_H
+#pragma once
 
 #include "cli/call/call.h"
 
@@ -20,5 +19,3 @@ bool data_is_file (const char *name);
 /* The path of the shipped file or of that file. What has no such name is ERR_usage, which says what
    `one` it was. */
 const char *data_path (call *c, const char *kind, const char *one, const char *name) MUST_CHECK;
-
-#endif

@@ -17,8 +17,7 @@ const char *device_folder (call *c) {
 /* The newest first; those of one year, and those of no known year at the end, by name. */
 static int by_year (const void *a, const void *b) {
   const char *x = *(const char *const *)a, *y = *(const char *const *)b;
-  int years = card_year (y) - card_year (x);
-  return years ? years : strcmp (x, y);
+  return card_year (y) - card_year (x) ?: strcmp (x, y);
 }
 
 const char *const *device_names (call *c, int *count) {
@@ -87,13 +86,12 @@ bool device_needed (call *c, const trace *t, device *out) {
   if (c->err.code)
     return false;
   if (card)
-    return error_set (&c->err, ERR_usage,
-                      "the trace is of a %s, for which ferry has no device file: give --device "
-                      "NAME or FILE; `ferry devices` lists the names",
-                      card);
-  return error_set (&c->err, ERR_usage,
-                    "the trace does not say which device it was made for: give --device NAME; "
-                    "`ferry devices` lists them");
+    return call_usage (c,
+                       "the trace is of a %s, for which ferry has no device file: give --device "
+                       "NAME or FILE; `ferry devices` lists the names",
+                       card);
+  return call_usage (c, "the trace does not say which device it was made for: give --device NAME; "
+                        "`ferry devices` lists them");
 }
 
 bool device_host (call *c, const device *d, int64_t *host_bytes) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cards by name: the device files that ferry ships, and which of them a trace was made for. */
-#ifndef FERRY_CLI_INPUTS_DEVICES_H
-#define FERRY_CLI_INPUTS_DEVICES_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/device.h"
@@ -27,5 +26,3 @@ const char *const *device_names (call *c, int *count) MUST_CHECK;
 /* The folder of the shipped devices: of FERRY_DATADIR, beside the program in a build tree or an
    installation that was moved, or where it was installed. */
 const char *device_folder (call *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --driver: which library stands behind the driver's table. */
-#ifndef FERRY_CLI_INPUTS_DRIVERS_H
-#define FERRY_CLI_INPUTS_DRIVERS_H
+#pragma once
 
 #include "cli/call/call.h"
 
@@ -14,5 +13,3 @@
 bool call_driver (call *c, const char **library, bool *emulated) MUST_CHECK;
 /* The emulator's path: FERRY_EMU, beside the program, or where it was installed. */
 const char *emulator_path (char *buffer, int size);
-
-#endif

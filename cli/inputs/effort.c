@@ -13,7 +13,7 @@ bool effort_read (call *c, search_level without, int64_t *limit_ticks, search_le
   if (!call_word (c, "effort", effort_words, &word) || !call_quantity (c, "seconds", &seconds))
     return false;
   if (call_text (c, "effort") && call_text (c, "limit"))
-    return error_set (&c->err, ERR_usage, "give --effort or --limit, not both");
+    return call_usage (c, "give --effort or --limit, not both");
   *level = (search_level)word;
   if (seconds && !call_text (c, "effort") && !call_text (c, "limit"))
     *limit_ticks = UNLIMITED_TICKS;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How hard a search tries: the same three options wherever a command searches for plans. */
-#ifndef FERRY_CLI_INPUTS_EFFORT_H
-#define FERRY_CLI_INPUTS_EFFORT_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/options/options.h"
@@ -25,5 +24,3 @@ bool effort_read (call *c, search_level without, int64_t *limit_ticks,
 /* The same for searches with ticks of their own, a number for each level. */
 bool effort_read_ticks (call *c, const int64_t ticks[LEVEL_THOROUGH + 1],
                         int64_t *limit_ticks) MUST_CHECK;
-
-#endif

@@ -57,12 +57,12 @@ static bool refuse_rewriting (call *c, executor which, const trace *t) {
     const char *said = call_own_text (c, rewriting[i]);
     if (said && strcmp (said, "off") != 0 && strcmp (said, "as-is") != 0)
       return call_text (c, "for")
-                 ? error_set (&c->err, ERR_usage, "--for %s: --%s %s cannot be followed there",
-                              executor_words[which], rewriting[i], said)
-                 : error_set (&c->err, ERR_usage,
-                              "--%s %s: ferry_torch, which recorded this step, cannot follow "
-                              "that; --for replay asks for other executors",
-                              rewriting[i], said);
+                 ? call_usage (c, "--for %s: --%s %s cannot be followed there",
+                               executor_words[which], rewriting[i], said)
+                 : call_usage (c,
+                               "--%s %s: ferry_torch, which recorded this step, cannot follow "
+                               "that; --for replay asks for other executors",
+                               rewriting[i], said);
   }
   return true;
 }
@@ -92,10 +92,10 @@ const trace *executor_trace (call *c, const trace *t) {
   if (which == EXECUTOR_RUN)
     return t;
   if (call_own_text (c, "proof")) {
-    error_set (&c->err, ERR_usage,
-               "--proof would be of all plans of the trace, and the bound of plans for "
-               "ferry_torch (--for %s) is of fewer; --for replay has proofs",
-               executor_words[which]);
+    call_usage (c,
+                "--proof would be of all plans of the trace, and the bound of plans for "
+                "ferry_torch (--for %s) is of fewer; --for replay has proofs",
+                executor_words[which]);
     return NULL;
   }
   trace *restricted = NEW (c->arena, 1, trace, &c->err);

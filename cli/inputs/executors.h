@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The executor that a plan is made for: --for torch, compile, replay or run; without it, the one
    that recorded the trace. */
-#ifndef FERRY_CLI_INPUTS_EXECUTORS_H
-#define FERRY_CLI_INPUTS_EXECUTORS_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/options/allowed.h"
@@ -35,5 +34,3 @@ int64_t executor_granule (call *c, const trace *t, int64_t otherwise);
 
 /* A plan of that trace is one of `t`: it gets the digest, and is checked. */
 bool executor_plan (call *c, const trace *t, const trace *planned, plan *p) MUST_CHECK;
-
-#endif

@@ -2,7 +2,6 @@
 #include "cli/inputs/hosts.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "cli/inputs/beside.h"
 #include "cli/inputs/devices.h"
@@ -58,15 +57,14 @@ bool host_is_asked (const call *c) {
 bool host_open (call *c, gpu_host *out, device *card) {
   const char *name = host_asked (c);
   if (!name)
-    return error_set (&c->err, ERR_usage,
-                      "--ranks needs the host whose cards they run on: give --host NAME; `ferry "
-                      "hosts` lists the names");
+    return call_usage (c,
+                       "--ranks needs the host whose cards they run on: give --host NAME; `ferry "
+                       "hosts` lists the names");
   return host_and_card (c, name, out, card);
 }
 
 bool host_has (call *c, const gpu_host *h, int64_t ranks) {
-  return ranks <= h->n_cards ||
-         error_set (&c->err, ERR_usage, "--ranks: %s has %d cards", h->name, h->n_cards);
+  return ranks <= h->n_cards || call_usage (c, "--ranks: %s has %d cards", h->name, h->n_cards);
 }
 
 bool host_ranks (call *c, gpu_host *out, device *card, int32_t *ranks) {
@@ -83,8 +81,7 @@ bool host_ranks_of (call *c, int32_t n_traces, gpu_host *out, device *card, int3
   if (!call_text (c, "ranks") && n_traces > 1)
     *ranks = n_traces;
   if (n_traces > *ranks)
-    return error_set (&c->err, ERR_usage, "--ranks: %d traces need as many ranks, not %d", n_traces,
-                      *ranks);
+    return call_usage (c, "--ranks: %d traces need as many ranks, not %d", n_traces, *ranks);
   return host_has (c, out, *ranks);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Hosts by name, and ranks on the cards of one. */
-#ifndef FERRY_CLI_INPUTS_HOSTS_H
-#define FERRY_CLI_INPUTS_HOSTS_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/host.h"
@@ -36,5 +35,3 @@ bool host_ranks_of (call *c, int32_t n_traces, gpu_host *out, device *card,
                     int32_t *ranks) MUST_CHECK;
 /* The card of a rank while all ranks copy both ways, after a note that says so. */
 bool host_card (call *c, device *out) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/inputs.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "trace/import/import.h"

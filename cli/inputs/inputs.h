@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The files that commands read, and how they are read. */
-#ifndef FERRY_CLI_INPUTS_INPUTS_H
-#define FERRY_CLI_INPUTS_INPUTS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -21,5 +20,3 @@ char *call_stem (call *c, const char *path) MUST_CHECK;
 
 /* The last line of an answer about a plan: how far its trace is to be believed, unless wholly. */
 void call_tell_doubt (FILE *to, call *c, const trace *t);
-
-#endif

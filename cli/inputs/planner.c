@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "config.h"
 
+#include "base/clock.h"
 #include "cli/inputs/planner.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
@@ -14,12 +14,6 @@
 #include "cli/inputs/rewriting.h"
 #include "cli/inputs/stopping.h"
 #include "trace/simulate/noise.h"
-
-int64_t planner_now_ns (void) {
-  struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- the question ---- */
 
@@ -67,7 +61,7 @@ static bool read_tuning (call *c, planner *p) {
   *t = tuning_shipped;
   p->tuned = text;
   p->ask.options.tuning = t;
-  return tuning_read (t, text, &wrong) || error_set (&c->err, ERR_usage, "--tune: %s", wrong.text);
+  return tuning_read (t, text, &wrong) || call_usage (c, "--tune: %s", wrong.text);
 }
 
 /* One of a list of words in the order of an enumeration, where the command has the option. */
@@ -82,10 +76,10 @@ static bool read_allowed (call *c, const trace *t, planner *p) {
       !placement_read (c, &p->ask.options.placement))
     return false;
   if (parts != ORDERS_AUTO && x.sections == SECTIONS_OFF)
-    return error_set (&c->err, ERR_usage,
-                      "--section-order %s says how parts run, but no op is cut; give --sections "
-                      "auto too",
-                      section_order_words[parts]);
+    return call_usage (c,
+                       "--section-order %s says how parts run, but no op is cut; give --sections "
+                       "auto too",
+                       section_order_words[parts]);
   x.section_orders = (sections_orders)parts;
   allowed_into (&x, &p->ask.options);
   return true;
@@ -131,8 +125,7 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_writer w;
   bytes text = { 0 };
   const char *out = NULL;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "ferry", PACKAGE_VERSION);
   json_add_object (&w, "options");
   json_add_int (&w, "budget_bytes", p->ask.asked_bytes);

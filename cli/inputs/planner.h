@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The planner as commands call it: what the command line asks for, a key that stops it, what is
    said on the way. */
-#ifndef FERRY_CLI_INPUTS_PLANNER_H
-#define FERRY_CLI_INPUTS_PLANNER_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/ask/ranks.h"
@@ -31,7 +30,3 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
 /* The same for ranks: rank i has trace and planner i % n. */
 bool planner_ranks (call *c, planner *p, trace *const *traces, int32_t n, const ranks_question *r,
                     arena *a, ranks_answer *out) MUST_CHECK;
-
-int64_t planner_now_ns (void);
-
-#endif

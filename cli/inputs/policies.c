@@ -16,10 +16,8 @@ bool policy_of_name (call *c, const char *name, policy_id *out) {
     names[i] = policy_at ((policy_id)i)->name;
   const char *near = nearest_word (name, names, POLICIES);
   if (near)
-    return error_set (&c->err, ERR_usage, "there is no policy `%s`; did you mean `%s`?", name,
-                      near);
-  return error_set (&c->err, ERR_usage,
-                    "there is no policy `%s`; `ferry solve --policy list` lists them", name);
+    return call_usage (c, "there is no policy `%s`; did you mean `%s`?", name, near);
+  return call_usage (c, "there is no policy `%s`; `ferry solve --policy list` lists them", name);
 }
 
 const char *next_part (call *c, const char **rest) {
@@ -72,7 +70,7 @@ bool policy_asked_budgets (call *c, const device *d, int64_t peak_bytes, int mos
     return budget_of (c, NULL, d, 0, &out[(*n)++]);
   while ((part = next_part (c, &rest))) {
     if (*n == most)
-      return error_set (&c->err, ERR_usage, "more than %d budgets", most);
+      return call_usage (c, "more than %d budgets", most);
     if (!call_part (c, "budget", part, peak_bytes, &out[*n]))
       return false;
     bool fits = ask_room (d, out[*n], &c->err);
@@ -81,7 +79,7 @@ bool policy_asked_budgets (call *c, const device *d, int64_t peak_bytes, int mos
     *n += fits;
   }
   if (!c->err.code && *n == 0)
-    error_set (&c->err, ERR_usage, "--budget: no budget is named, such as 8GiB,50%%");
+    call_usage (c, "--budget: no budget is named, such as 8GiB,50%%");
   return !c->err.code;
 }
 
@@ -191,8 +189,7 @@ void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_
   json_add_int (w, "moves", a->moves);
   json_add_text (w, "note", a->note);
   if (a->has_cost) {
-    json_put_key (w, "predicted");
-    predicted_write (w, &a->cost);
+    predicted_write (w, "predicted", &a->cost);
   }
   json_add_int (w, "reached_bytes", a->reached_bytes);
   if (a->order)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Policies as the command line names them, with their options. */
-#ifndef FERRY_CLI_INPUTS_POLICIES_H
-#define FERRY_CLI_INPUTS_POLICIES_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/policy/policy.h"
@@ -25,5 +24,3 @@ bool policies_list_json (call *c) MUST_CHECK;
 /* The members "predicted" and what stands beside it, of an open object; lower_bound_ns < 0: there
    is none for plans such as this. */
 void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_bound_ns);
-
-#endif

@@ -3,20 +3,14 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 
 #define OFTEN_NS ((int64_t)200000000)
 #define SELDOM_NS ((int64_t)10000000000)
 enum { LINE = 200, BAR = 20 };
-
-static int64_t now_ns (void) {
-  struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static void add (char *line, const char *text) {
   size_t length = strlen (line);
@@ -75,7 +69,7 @@ static void make_line (const call *c, int64_t now, char *line) {
 /* A step further is shown at once where that is live: another may follow before a line is due. */
 static void look (call *c, bool further) {
   going *g = &c->going;
-  int64_t now = now_ns ();
+  int64_t now = monotonic_ns ();
   char line[LINE];
   if (!g->began_ns)
     g->began_ns = g->shown_ns = now;

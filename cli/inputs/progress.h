@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How a long command goes on: one line on a terminal that is written over, and with -v a line every
    ten seconds where standard error is none. */
-#ifndef FERRY_CLI_INPUTS_PROGRESS_H
-#define FERRY_CLI_INPUTS_PROGRESS_H
+#pragma once
 
 #include "cli/call/call.h"
 
@@ -10,5 +9,3 @@
 void progress_done (call *c, int32_t done, int32_t all, int64_t step_ns);
 /* Shows the line where it is time for that. Cheap: it may be called very often. */
 void progress_look (call *c);
-
-#endif

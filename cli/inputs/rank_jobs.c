@@ -30,14 +30,13 @@ bool rank_jobs_read (call *c, rank_jobs *q) {
   rewritten *rws = NEW (c->arena, HOST_MOST_CARDS, rewritten, &c->err);
   q->pairs = c->n_operands / 2;
   if (c->n_operands % 2)
-    return error_set (&c->err, ERR_usage, "each TRACE needs its PLAN");
+    return call_usage (c, "each TRACE needs its PLAN");
   if (!rws || !host_ranks (c, &q->host, &q->card, &q->ranks))
     return false;
   if (!call_text (c, "ranks") && q->pairs > 1)
     q->ranks = q->pairs;
   if (q->pairs > q->ranks || q->ranks > q->host.n_cards)
-    return error_set (&c->err, ERR_usage, "%d plans for %d ranks on %d cards", q->pairs, q->ranks,
-                      q->host.n_cards);
+    return call_usage (c, "%d plans for %d ranks on %d cards", q->pairs, q->ranks, q->host.n_cards);
   for (int32_t i = 0; i < q->ranks; i++)
     if (i >= q->pairs)
       q->jobs[i] = q->jobs[i % q->pairs];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces and plans of the command line as jobs, and as ranks on the cards of a host. */
-#ifndef FERRY_CLI_INPUTS_RANK_JOBS_H
-#define FERRY_CLI_INPUTS_RANK_JOBS_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/simulate/simulate.h"
@@ -19,5 +18,3 @@ bool job_read (call *c, int i, sim_job *job, rewritten *rw) MUST_CHECK;
 bool job_read_at (call *c, int operand, sim_job *job, rewritten *rw) MUST_CHECK;
 /* Those of --host and --ranks; without --ranks, as many as pairs, or one pair on all cards. */
 bool rank_jobs_read (call *c, rank_jobs *out) MUST_CHECK;
-
-#endif

@@ -8,15 +8,14 @@
 static bool read_parts (call *c, const trace *t, const char *text, int64_t *parts) {
   int64_t most = t ? allowed_most_parts (t) : INT64_MAX;
   if (text[strspn (text, "0123456789")] || !*text)
-    return error_set (&c->err, ERR_usage, "--sections: `%s` is not auto, off or a number of parts",
-                      text);
+    return call_usage (c, "--sections: `%s` is not auto, off or a number of parts", text);
   if (!call_quantity (c, "sections", parts))
     return false;
   if (*parts > most)
-    return error_set (&c->err, ERR_usage,
-                      "--sections: no op can run in %lld parts, %lld are the most (the batch is "
-                      "%lld)",
-                      (long long)*parts, (long long)most, (long long)t->batch);
+    return call_usage (c,
+                       "--sections: no op can run in %lld parts, %lld are the most (the batch is "
+                       "%lld)",
+                       (long long)*parts, (long long)most, (long long)t->batch);
   return true;
 }
 
@@ -34,7 +33,7 @@ static bool read_swap_only (call *c, allowed *out) {
   static const char *const others[] = { "sections", "recompute", "order" };
   const char *found = call_first (c, others, sizeof others / sizeof *others);
   if (found)
-    return error_set (&c->err, ERR_usage, "give --swap-only or --%s, not both", found);
+    return call_usage (c, "give --swap-only or --%s, not both", found);
   *out = (allowed)SWAPS_ALONE;
   return true;
 }
@@ -44,11 +43,9 @@ static bool may_be_asked (call *c, const trace *t, const allowed *x) {
   if (!trace_has_streams (t))
     return true;
   if (call_text (c, "sections") && x->sections != SECTIONS_OFF)
-    return error_set (&c->err, ERR_usage, "--sections: ops of %d streams are not cut; leave it out",
-                      t->n_streams);
+    return call_usage (c, "--sections: ops of %d streams are not cut; leave it out", t->n_streams);
   return !call_text (c, "order") || x->order == ORDER_AS_IS ||
-         error_set (&c->err, ERR_usage, "--order: ops of %d streams keep their order; leave it out",
-                    t->n_streams);
+         call_usage (c, "--order: ops of %d streams keep their order; leave it out", t->n_streams);
 }
 
 bool rewriting_read (call *c, const trace *t, allowed *out) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Options by which a user allows less than the trace does, and says where stays may lie: the same
    wherever plans are made. */
-#ifndef FERRY_CLI_INPUTS_REWRITING_H
-#define FERRY_CLI_INPUTS_REWRITING_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/options/allowed.h"
@@ -30,5 +29,3 @@ bool rewriting_read (call *c, const trace *t, allowed *out) MUST_CHECK;
 /* "allowed: swaps, ops in parts" */
 bool rewriting_print (FILE *to, call *c, const allowed *x) MUST_CHECK;
 bool placement_read (call *c, places_mode *out) MUST_CHECK;
-
-#endif

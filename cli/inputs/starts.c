@@ -40,7 +40,7 @@ bool starts_read (call *c, const trace *given, const trace *planned, ask *q) {
   while (all && (path = next_part (c, &rest))) {
     plan *p = n < MOST ? call_plan (c, path) : NULL;
     if (!p)
-      return n < MOST ? false : error_set (&c->err, ERR_usage, "--from: at most %d plans", MOST);
+      return n < MOST ? false : call_usage (c, "--from: at most %d plans", MOST);
     if (!name_trace (c, given, planned, p) || !tell (c, planned, q, path, p))
       return false;
     all[n++] = p;

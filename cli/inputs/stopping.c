@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/stopping.h"
 
-#include <signal.h>
-#include <time.h>
+#include "base/clock.h"
 
 static const int asking[] = { SIGINT, SIGTERM };
 enum { SIGNALS = sizeof asking / sizeof *asking };
@@ -68,16 +67,10 @@ void stopping_tell (pid_t child) {
     }
 }
 
-static int64_t now_ns (void) {
-  struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 void stopping_after (call *c, int64_t seconds) {
-  c->deadline_ns = now_ns () + seconds * 1000000000;
+  c->deadline_ns = monotonic_ns () + seconds * 1000000000;
 }
 
 bool stopping_due (const call *c) {
-  return stopping_asked (c) || (c->deadline_ns && now_ns () >= c->deadline_ns);
+  return stopping_asked (c) || (c->deadline_ns && monotonic_ns () >= c->deadline_ns);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An interrupt, or a request to end, lets a long command finish with what it knows; a second one
    ends the program at once. */
-#ifndef FERRY_CLI_INPUTS_STOPPING_H
-#define FERRY_CLI_INPUTS_STOPPING_H
+#pragma once
 
 #include <signal.h>
 
@@ -23,5 +22,3 @@ void stopping_hold (sigset_t *was);
 void stopping_in_child (const call *c, const sigset_t *was);
 /* Asks such a child to stop, by a signal that it heeds. */
 void stopping_tell (pid_t child);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every strategy and number of the search, for `--tune list`, and what they did. */
-#ifndef FERRY_CLI_INPUTS_TUNINGS_H
-#define FERRY_CLI_INPUTS_TUNINGS_H
+#pragma once
 
 #include "solver/options/options.h"
 
 void tunings_list (void);
 /* For -v, on standard error: a row for each strategy that did something. */
 void tunings_tell (const search_stats *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Options of a zoo network, but its batch and its card; for every command that
    builds one. */
-#ifndef FERRY_CLI_INPUTS_ZOO_OPTIONS_H
-#define FERRY_CLI_INPUTS_ZOO_OPTIONS_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/zoo/zoo.h"
@@ -27,5 +26,3 @@
 
 /* The first operand and these options. */
 bool zoo_options_read (call *c, zoo_request *r) MUST_CHECK;
-
-#endif

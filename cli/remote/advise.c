@@ -113,8 +113,7 @@ static const struct {
 /* ---- the advice ---- */
 
 static bool get_int (const json *object, const char *key, int64_t *out, error *err) {
-  json j = json_member (object, key);
-  return json_get_int (&j, 0, INT64_MAX, out, err);
+  return json_read_int (object, key, 0, INT64_MAX, out, err);
 }
 
 static bool get_text (call *c, const json *object, const char *key, const char **out) {
@@ -144,10 +143,11 @@ static bool read_advice (call *c, const bytes *body, advised *out) {
   json_document *d = json_open (body->data, body->size, &c->err);
   if (!d)
     return false;
-  json root = json_root (d), f = json_member (&root, "fits");
+  json root = json_root (d);
   out->ranks = 1;
-  bool ok = json_get_bool (&f, &fits, &c->err) && get_text (c, &root, "host", &out->host) &&
-            get_text (c, &root, "reason", &reason) && call_quantity (c, "shard", &shard);
+  bool ok = json_read_bool (&root, "fits", &fits, &c->err) &&
+            get_text (c, &root, "host", &out->host) && get_text (c, &root, "reason", &reason) &&
+            call_quantity (c, "shard", &shard);
   if (ok && !fits)
     ok = error_set (&c->err, ERR_infeasible, "%s", reason ? reason : "it does not fit");
   ok = ok && read_figures (c, &root, out);
@@ -170,9 +170,8 @@ static bool refuse_planning (call *c) {
                                           "for",     "placement", "jobs" };
   for (size_t i = 0; i < sizeof planning / sizeof *planning && !is_here (c); i++)
     if (call_given (c, planning[i]))
-      return error_set (&c->err, ERR_usage,
-                        "--%s: a server has planned already; give a TRACE and --host NAME",
-                        planning[i]);
+      return call_usage (c, "--%s: a server has planned already; give a TRACE and --host NAME",
+                         planning[i]);
   return true;
 }
 
@@ -183,15 +182,15 @@ static bool refuse_others (call *c) {
   bool host = call_text (c, "host");
   for (size_t i = 0; host && i < sizeof others / sizeof *others; i++)
     if (call_given (c, others[i]))
-      return error_set (&c->err, ERR_usage,
-                        "--%s is for one card, and --host for ranks: give one of them%s", others[i],
-                        i == 1 ? "; `ferry solve --host NAME` makes plans for ranks" : "");
+      return call_usage (c, "--%s is for one card, and --host for ranks: give one of them%s",
+                         others[i],
+                         i == 1 ? "; `ferry solve --host NAME` makes plans for ranks" : "");
   for (size_t i = 0; !host && i < sizeof of_hosts / sizeof *of_hosts; i++)
     if (call_given (c, of_hosts[i]))
-      return error_set (&c->err, ERR_usage,
-                        "--%s needs the host whose cards they run on: give --host NAME; `ferry "
-                        "hosts` lists the names",
-                        of_hosts[i]);
+      return call_usage (c,
+                         "--%s needs the host whose cards they run on: give --host NAME; `ferry "
+                         "hosts` lists the names",
+                         of_hosts[i]);
   return refuse_planning (c);
 }
 
@@ -267,8 +266,8 @@ static bool ask_server (call *c, advised *a, bytes *body) {
 static bool ask_server (call *c, advised *a, bytes *body) {
   (void)a;
   (void)body;
-  return error_set (&c->err, ERR_usage,
-                    "this ferry was built --without-server: only `advise TRACE --host NAME` works");
+  return call_usage (
+      c, "this ferry was built --without-server: only `advise TRACE --host NAME` works");
 }
 
 #endif

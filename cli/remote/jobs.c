@@ -12,9 +12,8 @@
 #include "server/protocol/kinds.h"
 
 static bool text_of (const json *object, const char *key, const char **out, error *err) {
-  json j = json_member (object, key);
   *out = "";
-  return json_get_text (&j, out, err);
+  return json_read_text (object, key, out, err);
 }
 
 /* Lines, or elements of the open list. */
@@ -57,8 +56,7 @@ static bool list_kind (call *c, client *it, const char *kind, json_writer *w) {
 static bool list_all (call *c, client *it) {
   bool ok = true;
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_array (&w, "jobs");
   for (int i = 0; ok && i < JOB_KINDS; i++)
     ok = list_kind (c, it, job_kinds[i].name, &w);
@@ -144,15 +142,15 @@ static bool read_asked (call *c, const char *job) {
   static const char *const parts[] = { "result", "plan", "log", "cancel" };
   const char *first = NULL;
   if (job && strncmp (job, "/v1/", 4) != 0)
-    return error_set (&c->err, ERR_usage, "a job is /v1/KIND/ID, as `ferry submit` prints it");
+    return call_usage (c, "a job is /v1/KIND/ID, as `ferry submit` prints it");
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     if (!call_flag (c, parts[i]))
       continue;
     if (first)
-      return error_set (&c->err, ERR_usage, "give --%s or --%s, not both", first, parts[i]);
+      return call_usage (c, "give --%s or --%s, not both", first, parts[i]);
     first = parts[i];
   }
-  return job || !first || error_set (&c->err, ERR_usage, "--%s is of one job: name it", first);
+  return job || !first || call_usage (c, "--%s is of one job: name it", first);
 }
 
 static int run (call *c) {
@@ -169,7 +167,7 @@ static int run (call *c) {
 #else
 
 static int run (call *c) {
-  error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+  call_usage (c, "this ferry was built --without-server");
   return call_failed (c);
 }
 

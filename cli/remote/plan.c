@@ -44,8 +44,7 @@ static bool make_request (call *c, client *it, const remote_point *p, bytes *out
   if (!d)
     return false;
   json root = json_root (d), asked = json_member (&root, "request");
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   bool ok = copy_members (c, &asked, &w, p->memory_bytes);
   json_close_object (&w);
   ok = json_finish (&w, out, &c->err) && ok;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Commands that ask a `ferry serve` instead of working themselves. */
-#ifndef FERRY_CLI_REMOTE_REMOTE_H
-#define FERRY_CLI_REMOTE_REMOTE_H
+#pragma once
 
 #include "base/json.h"
 #include "cli/call/call.h"
@@ -60,5 +59,3 @@ typedef struct remote_point {
 } remote_point;
 /* Lets the server make the plan of that memory, if it has none yet, and writes it to `output`. */
 bool remote_plan (call *c, client *it, const remote_point *p, const char *output) MUST_CHECK;
-
-#endif

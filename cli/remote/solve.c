@@ -28,9 +28,8 @@ static bool ends_with (const char *text, const char *end) {
 /* A server takes less of some quantities than the command does. */
 static bool put_int (call *c, json_writer *w, const member *m, int64_t value) {
   if (value < m->least || value > m->most)
-    return error_set (&c->err, ERR_usage,
-                      "--%s: `%s` is not for --server, which takes %lld to %lld", m->option,
-                      call_text (c, m->option), (long long)m->least, (long long)m->most);
+    return call_usage (c, "--%s: `%s` is not for --server, which takes %lld to %lld", m->option,
+                       call_text (c, m->option), (long long)m->least, (long long)m->most);
   json_add_int (w, m->name, value);
   return true;
 }
@@ -39,7 +38,7 @@ static bool put_share (call *c, json_writer *w, const member *m, const char *tex
   error wrong = { 0 };
   int64_t ppm = 0;
   if (!units_parse_share (text, &ppm, &wrong))
-    return error_set (&c->err, ERR_usage, "--%s: %s", m->option, wrong.text);
+    return call_usage (c, "--%s: %s", m->option, wrong.text);
   return put_int (c, w, m, ppm);
 }
 
@@ -87,8 +86,7 @@ static bool make_request (call *c, const char *trace, const device *d, bytes *ou
   const job_kind *k = kind_named ("schedules");
   json_writer w;
   bool ok = true;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   for (const member *m = members; ok && m->name; m++) {
     if (m->type == TYPE_TRACE)
       json_add_text (&w, m->name, trace);
@@ -118,8 +116,7 @@ static void tell (void *context, const char *data) {
 }
 
 static bool get_int (const json *object, const char *key, int64_t *out, error *err) {
-  json j = json_member (object, key);
-  return json_get_int (&j, INT64_MIN, INT64_MAX, out, err);
+  return json_read_int (object, key, INT64_MIN, INT64_MAX, out, err);
 }
 
 static bool get_costs (const json *root, predicted *out, error *err) {
@@ -138,10 +135,10 @@ static bool print_closing (FILE *to, const json *root, error *err) {
   plan made = { .has_certificate = true, .certificate.has_cover = true };
   closing end = { .plan = &made };
   json others = json_member (root, "others"), proof = json_member (root, "certificate");
-  json cover = json_member (&proof, "cover"), by = json_member (&proof, "bound_by");
+  json cover = json_member (&proof, "cover");
   bool ok = get_costs (root, &made.predicted, err) &&
             get_int (&proof, "lower_bound_ns", &made.certificate.lower_bound_ns, err) &&
-            json_get_text (&by, &made.certificate.bound_by, err) &&
+            json_read_text (&proof, "bound_by", &made.certificate.bound_by, err) &&
             cover_read (&cover, &made.certificate.cover, err);
   for (size_t i = 0; ok && i < json_count (&others) && i < ASK_OTHERS; i++) {
     json one = json_element (&others, i), option = json_member (&one, "option");
@@ -205,7 +202,7 @@ bool remote_can (call *c) {
   static const char *const local[] = { "dump", "from", "html", "tune" };
   for (size_t i = 0; i < sizeof local / sizeof *local; i++)
     if (call_text (c, local[i]))
-      return error_set (&c->err, ERR_usage, "--%s is not for --server: solve here", local[i]);
+      return call_usage (c, "--%s is not for --server: solve here", local[i]);
   return true;
 }
 
@@ -239,7 +236,7 @@ int remote_solve (call *c, const remote_question *q) {
 #else
 
 bool remote_can (call *c) {
-  return error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+  return call_usage (c, "this ferry was built --without-server");
 }
 
 int remote_solve (call *c, const remote_question *q) {

@@ -28,8 +28,7 @@ static bool make_request (call *c, const char *id, const trace *t, const solve_o
   device asked = *o->device;
   int64_t host_bytes = host_asked (c, t, o->host_bytes);
   asked.host_bytes = host_bytes;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_int (&w, "budget_bytes", o->budget_bytes);
   json_put_key (&w, "device");
   device_write (&w, &asked);
@@ -66,15 +65,14 @@ bool remote_step (call *c, const char *path, const solve_options *o, const char 
 #else
 
 bool remote_named (call *c) {
-  return !call_text (c, "server") ||
-         error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+  return !call_text (c, "server") || call_usage (c, "this ferry was built --without-server");
 }
 
 bool remote_step (call *c, const char *path, const solve_options *o, const char *output) {
   (void)path;
   (void)o;
   (void)output;
-  return error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+  return call_usage (c, "this ferry was built --without-server");
 }
 
 #endif

@@ -32,19 +32,17 @@ static bool read_with (call *c, const char *with, const char **out) {
   const char *before = d && json_count (&root) ? "," : "";
   json_close (d);
   if (!text)
-    return error_set (&c->err, ERR_usage, "--with: no JSON object%s%s", *err.text ? ": " : "",
-                      err.text);
+    return call_usage (c, "--with: no JSON object%s%s", *err.text ? ": " : "", err.text);
   return (*out = arena_format (c->arena, &c->err, "%s%s", before, text + 1));
 }
 
 static bool has_files (call *c, const job_kind *k) {
   if (k && k->operand == OPERAND_NETWORK)
     return c->n_operands == 0 ||
-           error_set (&c->err, ERR_usage, "%s asks about a network, which --with names: no FILE",
-                      k->name);
+           call_usage (c, "%s asks about a network, which --with names: no FILE", k->name);
   int most = k && k->operand == OPERAND_JOBS ? MOST_JOBS : MOST_FILES;
   return (c->n_operands > 0 && c->n_operands <= most) ||
-         error_set (&c->err, ERR_usage, "1 to %d files are needed", most);
+         call_usage (c, "1 to %d files are needed", most);
 }
 
 static bool read_wanted (call *c, wanted *out) {
@@ -57,7 +55,7 @@ static bool read_wanted (call *c, wanted *out) {
   if (call_text (c, "kind"))
     out->kind = kind_named (kinds[which]);
   return (out->kind || !with ||
-          error_set (&c->err, ERR_usage, "--with says more of a question: give its --kind too")) &&
+          call_usage (c, "--with says more of a question: give its --kind too")) &&
          has_files (c, out->kind);
 }
 
@@ -172,7 +170,7 @@ static int run (call *c) {
 #else
 
 static int run (call *c) {
-  error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+  call_usage (c, "this ferry was built --without-server");
   return call_failed (c);
 }
 

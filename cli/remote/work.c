@@ -11,10 +11,11 @@
 
 bool remote_fingerprint (call *c, const char *text) {
   return name_is_plain (text) ||
-         error_set (&c->err, ERR_usage,
-                    "a fingerprint is up to 64 letters, digits, `_`, `.` and `-`, the last two not "
-                    "first: `%s`",
-                    text);
+         call_usage (
+             c,
+             "a fingerprint is up to 64 letters, digits, `_`, `.` and `-`, the last two not "
+             "first: `%s`",
+             text);
 }
 
 bool remote_ended (call *c, const bytes *status, int *exit_status) {
@@ -23,10 +24,11 @@ bool remote_ended (call *c, const bytes *status, int *exit_status) {
   json_document *d = json_open (status->data, status->size, &c->err);
   if (!d)
     return false;
-  json root = json_root (d), s = json_member (&root, "state"), e = json_member (&root, "exit");
-  json problem = json_member (&root, "problem"), text = json_member (&problem, "detail");
-  bool ok = json_get_text (&s, &state, &c->err) && json_get_text (&text, &detail, &c->err) &&
-            json_get_int (&e, 0, 255, &number, &c->err);
+  json root = json_root (d), s = json_member (&root, "state");
+  json problem = json_member (&root, "problem");
+  bool ok = json_get_text (&s, &state, &c->err) &&
+            json_read_text (&problem, "detail", &detail, &c->err) &&
+            json_read_int (&root, "exit", 0, 255, &number, &c->err);
   if (ok && (!state || strcmp (state, "done") != 0))
     ok = error_set (&c->err, ERR_input, "the job %s on the server: %s", state ? state : "was lost",
                     detail ? detail : "nothing is said");
@@ -57,8 +59,8 @@ bool remote_fetch (call *c, client *it, const char *job, const char *file, bytes
 bool remote_fits (call *c, const json *result, int exit_status) {
   bool fits = false;
   const char *why = NULL;
-  json f = json_member (result, "fits"), reason = json_member (result, "why");
-  if (!json_get_bool (&f, &fits, &c->err) || !json_get_text (&reason, &why, &c->err))
+  if (!json_read_bool (result, "fits", &fits, &c->err) ||
+      !json_read_text (result, "why", &why, &c->err))
     return false;
   bool limit = exit_status == error_exit_status (ERR_limit);
   return fits ||

@@ -111,8 +111,7 @@ static bool read_plan (call *c, room *out) {
 static bool print_json (call *c, const host_limits *h, const found *gpu, const found *emulated,
                         const asked *q) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   put_driver (&w, "emulator", emulated);
   put_driver (&w, "gpu", gpu);
   json_add_object (&w, "host");
@@ -137,8 +136,7 @@ static int run (call *c) {
   char path[4096];
   asked q = { 0 };
   bool planned = c->n_operands == 2;
-  if (c->n_operands == 1 &&
-      !error_set (&c->err, ERR_usage, "a plan is looked at with its trace; give both"))
+  if (c->n_operands == 1 && !call_usage (c, "a plan is looked at with its trace; give both"))
     return call_failed (c);
   if (planned && !read_plan (c, &q.room))
     return call_failed (c);

@@ -118,7 +118,7 @@ static int run (call *c) {
   bool all = call_flag (c, "all");
   if (!call_driver (c, &library, &q.emulated) || !call_quantity (c, "most", &q.most_bytes) ||
       (!all && call_text (c, "host") &&
-       !error_set (&c->err, ERR_usage, "--host goes with --all: it names the emulated host")) ||
+       !call_usage (c, "--host goes with --all: it names the emulated host")) ||
       !driver_open (&q.driver, library, &c->err))
     return call_failed (c);
   if (all)

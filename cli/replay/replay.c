@@ -64,7 +64,7 @@ int replay_verdict (const replay_options *o, const replay_result *r) {
 static bool read_faults (call *c, replay_options *o, int64_t *spoiled_copy) {
   const char *rest = call_text (c, "fault"), *part;
   if (rest && !o->emulated)
-    return error_set (&c->err, ERR_usage, "--fault plants faults in the emulated device only");
+    return call_usage (c, "--fault plants faults in the emulated device only");
   while ((part = next_part (c, &rest))) {
     const struct {
       const char *name;
@@ -79,10 +79,11 @@ static bool read_faults (call *c, replay_options *o, int64_t *spoiled_copy) {
         to = known[i].to;
     error wrong = { 0 };
     if (!to || !units_parse_bytes (value + 1, to, &wrong) || *to <= 0)
-      return error_set (&c->err, ERR_usage,
-                        "--fault: `%s` is not missing=SIZE, pinned=SIZE, copy=N, lost=N, wait=N or "
-                        "counter=N",
-                        part);
+      return call_usage (
+          c,
+          "--fault: `%s` is not missing=SIZE, pinned=SIZE, copy=N, lost=N, wait=N or "
+          "counter=N",
+          part);
   }
   return !c->err.code;
 }
@@ -92,9 +93,9 @@ static bool check_compute (call *c, bool real, int64_t spoiled_copy) {
   static const char *const words[] = { "data", "compare", "own-kernels", "times" };
   for (size_t i = 0; i < sizeof words / sizeof words[0] && !real; i++)
     if (call_text (c, words[i]))
-      return error_set (&c->err, ERR_usage, "--%s goes with --compute real", words[i]);
+      return call_usage (c, "--%s goes with --compute real", words[i]);
   if (spoiled_copy > 0 && !real)
-    return error_set (&c->err, ERR_usage, "--fault counter=N goes with --compute real");
+    return call_usage (c, "--fault counter=N goes with --compute real");
   return true;
 }
 
@@ -172,8 +173,7 @@ static int verdict_of (const call *c, const replay_options *o, const replay_resu
 
 static bool print_ranks_json (call *c, const rank_jobs *q, const replay_result *r) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_text (&w, "host", q->host.name);
   json_add_array (&w, "ranks");
   for (int32_t i = 0; i < q->ranks; i++)
@@ -188,7 +188,7 @@ static int run_ranks (call *c, const replay_options *o, bool real) {
   int32_t broken = 0;
   replay_result *r = NEW (c->arena, HOST_MOST_CARDS, replay_result, &c->err);
   if (real)
-    error_set (&c->err, ERR_usage, "--compute real is for one card: leave it out, or --host");
+    call_usage (c, "--compute real is for one card: leave it out, or --host");
   if (!r || real || !rank_jobs_read (c, &q) ||
       !replay_ranks (q.jobs, q.ranks, &q.host, o, c->arena, r, &broken, &c->err) ||
       !replay_write_chrome (c, q.jobs, r, q.ranks) || (c->json && !print_ranks_json (c, &q, r)))
@@ -208,7 +208,7 @@ static int run (call *c) {
   if (call_given (c, "host") || host_is_asked (c))
     return run_ranks (c, &o, real);
   if (c->n_operands > 2) {
-    error_set (&c->err, ERR_usage, "several plans are those of ranks: give --host NAME");
+    call_usage (c, "several plans are those of ranks: give --host NAME");
     return call_failed (c);
   }
   trace *t = call_trace (c, c->operands[0]);

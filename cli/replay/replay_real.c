@@ -91,9 +91,9 @@ static bool write_times (call *c, trace *t, const plan *p, const replay_result *
   if (scratch == NULL)
     return false;
   if (p->n_sections > 0 || p->n_recomputes > 0 || p->n_moves > 0)
-    return error_set (&c->err, ERR_usage,
-                      "--times is for a plan that moves, cuts and makes again nothing, so that the "
-                      "ops take what they take alone");
+    return call_usage (
+        c, "--times is for a plan that moves, cuts and makes again nothing, so that the "
+           "ops take what they take alone");
   for (int32_t k = 0; k < t->n_ops; k++) {
     t->ops[k].ns = median_ns (r, k, false, scratch);
     t->ops[k].gap_ns = median_ns (r, k, true, scratch);

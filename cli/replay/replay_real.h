@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry replay --compute real`: the steps train, and what they learn is printed. */
-#ifndef FERRY_CLI_REPLAY_REPLAY_REAL_H
-#define FERRY_CLI_REPLAY_REPLAY_REAL_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "executor/replay/replay.h"
@@ -15,5 +14,3 @@ void replay_print (const replay_result *r);
 int replay_verdict (const replay_options *o, const replay_result *r);
 bool replay_write_chrome (call *c, const sim_job *jobs, const replay_result *r,
                           int32_t ranks) MUST_CHECK;
-
-#endif

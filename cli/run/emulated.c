@@ -80,9 +80,9 @@ static bool set_key (call *c, emu_config *e, const char *key, const char *value)
   } else if (strcmp (key, "races") == 0)
     good = e->races = strcmp (value, "yes") == 0;
   else
-    return error_set (&c->err, ERR_usage, "--emulated: there is no `%s`; see `ferry %s --help`",
-                      key, c->command->name);
-  return good || error_set (&c->err, ERR_usage, "--emulated: `%s` is no value for %s", value, key);
+    return call_usage (c, "--emulated: there is no `%s`; see `ferry %s --help`", key,
+                       c->command->name);
+  return good || call_usage (c, "--emulated: `%s` is no value for %s", value, key);
 }
 
 bool emulated_read (call *c, shim_config *o) {
@@ -103,7 +103,7 @@ bool emulated_read (call *c, shim_config *o) {
     if (comma)
       *comma = 0;
     if (!equals || (comma && equals > comma))
-      return error_set (&c->err, ERR_usage, "--emulated: `%s` is not KEY=VALUE", at);
+      return call_usage (c, "--emulated: `%s` is not KEY=VALUE", at);
     *equals = 0;
     if (!set_key (c, &o->emu, at, equals + 1))
       return false;

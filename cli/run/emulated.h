@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --emulated: the device that --driver emulated gives a program. */
-#ifndef FERRY_CLI_RUN_EMULATED_H
-#define FERRY_CLI_RUN_EMULATED_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "executor/shim/step/block.h"
@@ -17,5 +16,3 @@
 /* The card's link. */
 void emulated_set_device (emu_config *e, const device *d);
 bool emulated_read (call *c, shim_config *o) MUST_CHECK;
-
-#endif

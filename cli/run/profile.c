@@ -48,11 +48,9 @@ static bool read_cupti (call *c, shim_config *o) {
   const char *from = given ? given : o->emulated ? "none" : CUPTI_ANY;
   o->audits = call_flag (c, "audit");
   if (strcmp (from, "none") == 0)
-    return !o->audits ||
-           error_set (&c->err, ERR_usage, "--audit needs CUPTI; --cupti names its library");
+    return !o->audits || call_usage (c, "--audit needs CUPTI; --cupti names its library");
   return (size_t)snprintf (o->cupti, sizeof o->cupti, "%s", from) < sizeof o->cupti ||
-         error_set (&c->err, ERR_usage, "--cupti: the name is longer than %d characters",
-                    SHIM_PATH - 1);
+         call_usage (c, "--cupti: the name is longer than %d characters", SHIM_PATH - 1);
 }
 
 /* Every call that makes or uses memory came through the shim, as far as CUPTI can tell. */
@@ -102,7 +100,7 @@ static int run (call *c) {
   shim_block asked = { .config = { .mode = SHIM_PROFILE, .learns = call_flag (c, "learn") } };
   program_run r = { .block = &asked };
   if (!output) {
-    error_set (&c->err, ERR_usage, "profile needs --output FILE for the trace");
+    call_usage (c, "profile needs --output FILE for the trace");
     return call_failed (c);
   }
   bool good = program_prepare (c, &r) && read_cupti (c, &r.block->config) && program_start (c, &r);

@@ -70,9 +70,8 @@ static bool read_driver (call *c, program_run *r) {
   if (!call_word (c, "driver", words, &which))
     return false;
   if (which == 0)
-    return call_text (c, "emulated") == NULL
-               ? find_driver (c, r->driver, sizeof r->driver)
-               : error_set (&c->err, ERR_usage, "--emulated needs --driver emulated");
+    return call_text (c, "emulated") == NULL ? find_driver (c, r->driver, sizeof r->driver)
+                                             : call_usage (c, "--emulated needs --driver emulated");
   const char *library = emulator_path (path, sizeof path);
   if (!realpath (library, whole) ||
       (size_t)snprintf (r->driver, sizeof r->driver, "%s", whole) >= sizeof r->driver)
@@ -273,10 +272,10 @@ static bool can_be_preloaded (call *c, const char *name) {
   if (!find_program (name, path, sizeof path) || stat (path, &about) != 0)
     return true; /* exec says what is wrong */
   if ((about.st_mode & (S_ISUID | S_ISGID)) != 0)
-    return error_set (&c->err, ERR_usage,
-                      "%s runs with another user's rights (setuid), so nothing "
-                      "can stand in front of its driver; run the program that it starts",
-                      path);
+    return call_usage (c,
+                       "%s runs with another user's rights (setuid), so nothing "
+                       "can stand in front of its driver; run the program that it starts",
+                       path);
   int file = open (path, O_RDONLY | O_CLOEXEC);
   ssize_t n = file < 0 ? -1 : read (file, head, sizeof head);
   if (file >= 0)
@@ -292,10 +291,10 @@ static bool can_be_preloaded (call *c, const char *name) {
     if (p.p_type == PT_INTERP)
       return true;
   }
-  return error_set (&c->err, ERR_usage,
-                    "%s is a static program, so nothing can stand in front of "
-                    "its driver",
-                    path);
+  return call_usage (c,
+                     "%s is a static program, so nothing can stand in front of "
+                     "its driver",
+                     path);
 }
 
 /* They are the program's: the launcher stays to tell what came of it. */

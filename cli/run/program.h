@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A program of the user's, started with the shim in front of its driver: its private folder, its
    environment, what it leaves behind. */
-#ifndef FERRY_CLI_RUN_PROGRAM_H
-#define FERRY_CLI_RUN_PROGRAM_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -46,5 +45,3 @@ void program_clean (program_run *r);
 void program_remove_folder (const char *path, const char *last);
 const char *program_file (const program_run *r, char *buffer, int size, const char *name,
                           int number);
-
-#endif

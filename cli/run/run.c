@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/hosts.h"
@@ -110,7 +111,7 @@ static int64_t a_step (int64_t now, int64_t then, int64_t steps) {
 static void show_progress (runner *w, int32_t ranks) {
   const shim_seen *s = &w->run.block->seen, *t = &w->shown;
   char out[UNITS_TEXT], in[UNITS_TEXT], took[UNITS_TEXT];
-  int64_t now = planner_now_ns (), steps = s->planned_steps - t->planned_steps;
+  int64_t now = monotonic_ns (), steps = s->planned_steps - t->planned_steps;
   int64_t timed = s->planned_timed - t->planned_timed, alone = w->run.block->step_ops_ns;
   int64_t step_ns = a_step (s->planned_ns, t->planned_ns, timed);
   if (!w->shows || now - w->shown_ns < 500000000)
@@ -168,21 +169,20 @@ static bool read_budgets (call *c, rank_runs *all) {
   const char *rest = call_text (c, "budget"), *part;
   int32_t n = 0;
   if (!rest)
-    return error_set (&c->err, ERR_usage, "run needs --budget SIZE");
+    return call_usage (c, "run needs --budget SIZE");
   while ((part = next_part (c, &rest))) {
     if (n == all->n)
-      return error_set (&c->err, ERR_usage, "--budget: more budgets than the %d rank%s", all->n,
-                        all->n > 1 ? "s" : "; --ranks N says more");
+      return call_usage (c, "--budget: more budgets than the %d rank%s", all->n,
+                         all->n > 1 ? "s" : "; --ranks N says more");
     if (!call_part (c, "budget", part, 0, &all->budgets[n]))
       return false;
     if (all->budgets[n++] <= 0)
-      return error_set (&c->err, ERR_usage, "--budget: nothing is too little");
+      return call_usage (c, "--budget: nothing is too little");
   }
   if (c->err.code)
     return false;
   if (n > 1 && n != all->n)
-    return error_set (&c->err, ERR_usage, "--budget: %d budgets for %d ranks: give one, or %d", n,
-                      all->n, all->n);
+    return call_usage (c, "--budget: %d budgets for %d ranks: give one, or %d", n, all->n, all->n);
   for (int32_t i = n; i < all->n; i++)
     all->budgets[i] = all->budgets[0];
   return true;
@@ -213,8 +213,7 @@ static bool read_ranks (call *c, rank_runs *all, device *card, shim_config *k) {
   else
     all->n = (int32_t)ranks;
   if (all->n > 1 && call_text (c, "share"))
-    return error_set (&c->err, ERR_usage,
-                      "--share is for one card, and --ranks for one each: give one of them");
+    return call_usage (c, "--share is for one card, and --ranks for one each: give one of them");
   if (all->n > 1 && !all->host_said)
     call_note (c,
                "plans are for a link that no other rank uses; --host NAME has the rates that are "
@@ -228,12 +227,12 @@ static bool read_limits (call *c, rank_runs *all, shim_config *k) {
   k->mode = SHIM_RUN;
   k->host_bytes = h.available_bytes > 0 ? h.available_bytes / 2 : (int64_t)1 << 36;
   if (call_text (c, "plan") && call_text (c, "server"))
-    return error_set (&c->err, ERR_usage,
-                      "--plan is followed as it is, and --server would make one: give one of them");
+    return call_usage (
+        c, "--plan is followed as it is, and --server would make one: give one of them");
   if (!remote_named (c))
     return false;
   if (call_text (c, "least") && !call_text (c, "share"))
-    return error_set (&c->err, ERR_usage, "--least needs --share NAME");
+    return call_usage (c, "--least needs --share NAME");
   if (!read_ranks (c, all, &w->device, k) || !read_strict (c, k))
     return false;
   if (all->n > 1 && !all->host_said && !call_text (c, "host"))
@@ -393,7 +392,7 @@ static int run (call *c) {
   *w = (runner){ .call = c, .run = { .block = &asked }, .share = { .socket = -1 }, .solver = -1 };
   if (c->n_operands == 0) {
     if (!call_text (c, "share"))
-      error_set (&c->err, ERR_usage, "run needs a program behind its options");
+      call_usage (c, "run needs a program behind its options");
     return call_text (c, "share") && share_ask (c, call_text (c, "share")) ? EXIT_YES
                                                                            : call_failed (c);
   }

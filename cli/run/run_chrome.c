@@ -16,8 +16,7 @@ bool run_chrome (call *c, const program_run *r, const char *output) {
   bytes made = { 0 };
   if (!last_read (c, r, &step))
     return false;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "displayTimeUnit", "ns");
   json_add_array (&w, "traceEvents");
   for (int32_t i = 0; i < step.n_spans; i++) {

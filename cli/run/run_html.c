@@ -17,7 +17,7 @@ static int by_lane (const void *x, const void *y) {
   const last_span *a = x, *b = y;
   int64_t p = (a->lane + LAST_LANES - LAST_STREAM) % LAST_LANES;
   int64_t q = (b->lane + LAST_LANES - LAST_STREAM) % LAST_LANES;
-  return p != q ? (p > q) - (p < q) : (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+  return ORDER (p, q) ?: ORDER (a->start_ns, b->start_ns);
 }
 
 static figure_tone tone_of (int64_t lane) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The last planned step as one page: as it was seen, and as the plan that was made last has it. */
-#ifndef FERRY_CLI_RUN_RUN_HTML_H
-#define FERRY_CLI_RUN_RUN_HTML_H
+#pragma once
 
 #include "cli/run/program.h"
 
@@ -10,5 +9,3 @@
 #define DRAWN_TRACE "drawn-trace"
 
 bool run_html (call *c, const program_run *r, const char *output) MUST_CHECK;
-
-#endif

@@ -33,8 +33,7 @@ bool last_read (call *c, const program_run *r, last_step *out) {
     lines += text.data[i] == '\n';
   char *own = arena_string (c->arena, text.data, &c->err);
   bytes_free (&text);
-  out->spans = NEW (c->arena, lines + 1, last_span, &c->err);
-  if (!own || !out->spans)
+  if (!ALLOC (c->arena, out->spans, lines + 1, &c->err) || !own)
     return false;
   for (char *line = strtok_r (own, "\n", &rest); line && out->n_spans <= lines;
        line = strtok_r (NULL, "\n", &rest))

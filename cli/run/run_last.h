@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The last planned step of a run, as it was seen: each op, and each of ferry's copies. */
-#ifndef FERRY_CLI_RUN_RUN_LAST_H
-#define FERRY_CLI_RUN_RUN_LAST_H
+#pragma once
 
 #include "cli/run/program.h"
 
@@ -19,5 +18,3 @@ typedef struct last_step {
 
 bool last_read (call *c, const program_run *r, last_step *out) MUST_CHECK;
 const char *last_lane (call *c, int64_t lane); /* its name; NULL: no memory */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The story of a run: the lines behind it, and the file of --report. */
-#ifndef FERRY_CLI_RUN_RUN_REPORT_H
-#define FERRY_CLI_RUN_RUN_REPORT_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "executor/shim/step/block.h"
@@ -11,5 +10,3 @@ void run_summary (const call *c, const shim_block *b, int status);
 /* shared_high_bytes: -1 where nobody shares the card. */
 bool run_report (call *c, const shim_block *const *ranks, int32_t n, int status,
                  int64_t shared_high_bytes) MUST_CHECK;
-
-#endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plan of a step that a program repeats: made here, by a server or before, and told to the
    program. */
-#ifndef FERRY_CLI_RUN_RUN_STEP_H
-#define FERRY_CLI_RUN_RUN_STEP_H
+#pragma once
 
 #include "cli/run/program.h"
 #include "cli/run/share.h"
-#include "solver/solve.h"
 
 typedef struct run_planner {
   call *call;
@@ -21,5 +19,3 @@ typedef enum run_outcome { RUN_PLANNED, RUN_NO_PLAN, RUN_UNKEPT } run_outcome;
 
 /* Plans the step of that number; c->err says why there is no plan, or why it was not kept. */
 run_outcome run_step (run_planner *w, int number) MUST_CHECK;
-
-#endif

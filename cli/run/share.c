@@ -24,7 +24,7 @@ enum { FAIR_PARTS = 8 };
 
 static bool group_file (call *c, const share *g, char *out, size_t size, const char *name) {
   return (size_t)snprintf (out, size, "%s/%s", g->folder, name) < size ||
-         error_set (&c->err, ERR_usage, "--share: the folder %s has too long a name", g->folder);
+         call_usage (c, "--share: the folder %s has too long a name", g->folder);
 }
 
 static bool find_folder (call *c, const char *name, share *g) {
@@ -37,14 +37,13 @@ static bool find_folder (call *c, const char *name, share *g) {
     under = "/tmp";
   size_t length = strlen (name);
   if (length < 1 || length > 64 || strchr (name, '/'))
-    return error_set (&c->err, ERR_usage,
-                      "--share: `%s` is no name of a group; use 1 to 64 characters and no `/`",
-                      name);
+    return call_usage (c, "--share: `%s` is no name of a group; use 1 to 64 characters and no `/`",
+                       name);
   if (!realpath (under, whole)) /* the programs may go elsewhere */
     return error_set (&c->err, ERR_file, "--share: the folder %s: %s", under, strerror (errno));
   if ((size_t)snprintf (g->folder, sizeof g->folder, "%s/ferry-%u-%s", whole, (unsigned)geteuid (),
                         name) >= sizeof g->folder)
-    return error_set (&c->err, ERR_usage, "--share: the folder %s has too long a name", under);
+    return call_usage (c, "--share: the folder %s has too long a name", under);
   int seen;
   do { /* again, where the last of those who were there removed it in between */
     if (mkdir (g->folder, 0700) != 0 && errno != EEXIST)
@@ -122,12 +121,10 @@ static bool take_row (call *c, share *g, int64_t total) {
   roster_leave (&g->group);
   char text[UNITS_TEXT];
   if (!good)
-    return error_set (&c->err, ERR_usage,
-                      "--budget: those who share this card have %s; use the same",
-                      units_bytes (text, theirs));
+    return call_usage (c, "--budget: those who share this card have %s; use the same",
+                       units_bytes (text, theirs));
   return row != ROSTER_NONE ||
-         error_set (&c->err, ERR_usage, "--share: %d programs are there, which is the most",
-                    ROSTER_ROWS);
+         call_usage (c, "--share: %d programs are there, which is the most", ROSTER_ROWS);
 }
 
 bool share_join (call *c, const char *name, const device *d, shim_config *k, share *g) {
@@ -141,7 +138,7 @@ bool share_join (call *c, const char *name, const device *d, shim_config *k, sha
       !group_file (c, g, k->emu.shared, sizeof k->emu.shared, "device"))
     return false;
   if (least > k->budget_bytes)
-    return error_set (&c->err, ERR_usage, "--least is more than --budget");
+    return call_usage (c, "--least is more than --budget");
   if (!take_row (c, g, k->budget_bytes))
     return false;
   if (k->emulated)
@@ -195,8 +192,7 @@ static void tell_state (const share *g, int to) {
   error err = { 0 };
   member m[ROSTER_ROWS];
   int n = share_members (g, m);
-  json_begin (&w, 1);
-  json_open_object (&w);
+  json_begin_object (&w, 1);
   json_add_int (&w, "budget_bytes", g->group.at->word[GROUP_TOTAL]);
   json_add_array (&w, "programs");
   for (int i = 0; i < n; i++) {

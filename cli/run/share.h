@@ -3,8 +3,7 @@
    who has how much room (executor/shim/step/block.h). One of their launchers serves: it says who gets
    how much. Whoever it is has a unix socket of the group's name, which is free again when it ends
    or is killed; the next who tries then has it, and reads all there is to know in the table. */
-#ifndef FERRY_CLI_RUN_SHARE_H
-#define FERRY_CLI_RUN_SHARE_H
+#pragma once
 
 #include "base/roster.h"
 #include "cli/run/program.h"
@@ -37,5 +36,3 @@ void share_leave (share *g);
 int64_t share_high_bytes (const share *g);
 /* The group as the one who serves it tells, in JSON. */
 bool share_ask (call *c, const char *name) MUST_CHECK;
-
-#endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/order.h"
 #include "solver/fleet/cards.h"
 #include "trace/trace.h"
 
@@ -13,7 +14,7 @@ enum { PACK_TICKS = 4000 };
 
 static int by_order (const void *x, const void *y) {
   const member *a = x, *b = y;
-  return (a->order > b->order) - (a->order < b->order);
+  return ORDER (a->order, b->order);
 }
 
 int share_members (const share *g, member *out) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The room of each member of a group, as the one who serves it decides. */
-#ifndef FERRY_CLI_RUN_SHARE_ROOMS_H
-#define FERRY_CLI_RUN_SHARE_ROOMS_H
+#pragma once
 
 #include "cli/run/share.h"
 
@@ -26,5 +25,3 @@ void share_pack (call *c, share *g, const member *m, int n);
 void share_divide (const share *g, member *m, int n);
 /* Gives what others have given back to whoever is to have more. */
 void share_grant (share *g, const member *m, int n);
-
-#endif

@@ -11,14 +11,7 @@ static bool get_text (const json *root, const char *key, const char **out, error
 }
 
 static bool get_size (const json *root, const char *key, int64_t most, int64_t *out, error *err) {
-  json one = json_member (root, key);
-  return json_get_int (&one, 1, most, out, err);
-}
-
-static bool get_word (const json *root, const char *key, const char *const *words, int *out,
-                      error *err) {
-  json one = json_member (root, key);
-  return json_get_word (&one, words, out, err);
+  return json_read_int (root, key, 1, most, out, err);
 }
 
 /* A device by its name alone: an upload names no file of the server. */
@@ -45,8 +38,8 @@ static bool read_request (call *c, const json *root, zoo_request *r, device *d) 
             get_size (root, "image", ZOO_MOST, &r->image, err) &&
             get_size (root, "seq", ZOO_MOST, &r->seq, err) &&
             get_size (root, "width_divisor", ZOO_MOST, &r->width_divisor, err) &&
-            get_word (root, "dtype", compute_dtype_names, &dtype, err) &&
-            get_word (root, "optimizer", zoo_optimizer_names, &optimizer, err) &&
+            json_read_word (root, "dtype", compute_dtype_names, &dtype, err) &&
+            json_read_word (root, "optimizer", zoo_optimizer_names, &optimizer, err) &&
             get_device (c, root, d);
   r->dtype = (compute_dtype)dtype;
   r->optimizer = (zoo_optimizer)optimizer;

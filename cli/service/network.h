@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An upload that names a network of the zoo in place of a profile, as the page's examples do. */
-#ifndef FERRY_CLI_SERVICE_NETWORK_H
-#define FERRY_CLI_SERVICE_NETWORK_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "trace/trace.h"
@@ -12,5 +11,3 @@
    from what was published "dtype", "optimizer", "image", "seq", "classes", "width_divisor",
    "depth_divisor". */
 trace *network_read (call *c, const char *text, int64_t size);
-
-#endif

@@ -58,8 +58,7 @@ static int64_t longest_ns (const rank_jobs *q, const predicted *costs) {
 
 static bool print_verified (call *c, const rank_jobs *q, int64_t step_ns) {
   json_writer w;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "by", "ferry worker ranks");
   json_add_int (&w, "plans", q->pairs);
   json_add_int (&w, "ranks", q->ranks);
@@ -86,7 +85,7 @@ int ranks_verify (call *c) {
   timeline lines[HOST_MOST_CARDS];
   claimed said = { 0 };
   if (c->n_operands < FIRST_PAIR + 2 || c->n_operands % 2)
-    error_set (&c->err, ERR_usage, "worker ranks needs RESULT PICTURE HOST TRACE PLAN...");
+    call_usage (c, "worker ranks needs RESULT PICTURE HOST TRACE PLAN...");
   if (!q || c->err.code || !read_claim (c, c->operands[1], &said) || !read_jobs (c, said.ranks, q))
     return call_failed (c);
   sim_options o = { .host = &q->host, .timeline_arena = c->arena };

@@ -93,7 +93,7 @@ static const char *state_folder (call *c) {
   char path[4096];
   const char *given = call_text (c, "state");
   if (!given) {
-    error_set (&c->err, ERR_usage, "--state DIR says where traces and jobs are kept");
+    call_usage (c, "--state DIR says where traces and jobs are kept");
     return NULL;
   }
   if (mkdir (given, 0700) != 0 && access (given, W_OK | X_OK) != 0) {
@@ -208,10 +208,10 @@ static bool read_worker_user (call *c, service_options *o) {
   const char *name = call_text (c, "worker-user");
   const struct passwd *user = getpwnam (name ? name : "nobody");
   if (geteuid () != 0)
-    return !name || error_set (&c->err, ERR_usage, "--worker-user is for a daemon of root alone");
+    return !name || call_usage (c, "--worker-user is for a daemon of root alone");
   if (!user || user->pw_uid == 0)
-    return error_set (&c->err, ERR_usage, "--worker-user: %s is %s", name ? name : "nobody",
-                      user ? "root itself" : "no user of this system");
+    return call_usage (c, "--worker-user: %s is %s", name ? name : "nobody",
+                       user ? "root itself" : "no user of this system");
   o->worker_user = user->pw_uid;
   o->worker_group = user->pw_gid;
   return true;
@@ -239,7 +239,7 @@ static bool take_given (call *c, sockets *s) {
   int n = listen_given (getenv ("LISTEN_PID"), getenv ("LISTEN_FDS"));
   for (int i = 0; i < n && s->n < ACCEPT_SOCKETS; i++) {
     if (!listen_prepare (3 + i))
-      return error_set (&c->err, ERR_usage, "LISTEN_FDS: descriptor %d is not open", 3 + i);
+      return call_usage (c, "LISTEN_FDS: descriptor %d is not open", 3 + i);
     s->fd[s->n++] = 3 + i;
   }
   unsetenv ("LISTEN_PID");
@@ -257,7 +257,7 @@ static bool open_sockets (call *c, const service_options *o, sockets *s) {
   for (char *at = list, *end; at && *at; at = end) {
     bool local = true;
     if (s->n == ACCEPT_SOCKETS)
-      return error_set (&c->err, ERR_usage, "--listen: more than %d addresses", ACCEPT_SOCKETS);
+      return call_usage (c, "--listen: more than %d addresses", ACCEPT_SOCKETS);
     end = strchr (at, ',');
     if (end)
       *end++ = 0;
@@ -268,11 +268,11 @@ static bool open_sockets (call *c, const service_options *o, sockets *s) {
     s->all_local &= local;
   }
   if (list && !s->n)
-    return error_set (&c->err, ERR_usage, "--listen: no address; without it, 127.0.0.1:8077");
+    return call_usage (c, "--listen: no address; without it, 127.0.0.1:8077");
   if (!s->all_local && !o->tokens && !call_flag (c, "insecure"))
-    return error_set (&c->err, ERR_usage,
-                      "others can reach that address: give --tokens FILE, or --insecure if that is "
-                      "meant");
+    return call_usage (
+        c, "others can reach that address: give --tokens FILE, or --insecure if that is "
+           "meant");
   return list;
 }
 
@@ -397,7 +397,7 @@ static int run (call *c) {
 #else
 
 static int run (call *c) {
-  error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+  call_usage (c, "this ferry was built --without-server");
   return call_failed (c);
 }
 

@@ -11,7 +11,7 @@ static int run (call *c) {
   char text[80], line[160];
   const char *owner = call_text (c, "owner"), *role = call_text (c, "role");
   if (!owner) {
-    error_set (&c->err, ERR_usage, "--owner NAME says whose token it is");
+    call_usage (c, "--owner NAME says whose token it is");
     return call_failed (c);
   }
   if (!token_make (owner, role ? role : "submit", text, line, &c->err))
@@ -24,7 +24,7 @@ static int run (call *c) {
 #else
 
 static int run (call *c) {
-  error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+  call_usage (c, "this ferry was built --without-server");
   return call_failed (c);
 }
 

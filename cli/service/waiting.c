@@ -103,7 +103,7 @@ static bool prepare (call *c) {
       !units_parse_count (c->operands[2], 1, INT32_MAX, &parent, &c->err) ||
       !units_parse_count (c->operands[3], 0, UINT32_MAX, &user, &c->err) ||
       !units_parse_count (c->operands[4], 0, UINT32_MAX, &group, &c->err))
-    return error_set (&c->err, ERR_usage, "worker wait needs MEMORY PARENT USER GROUP");
+    return call_usage (c, "worker wait needs MEMORY PARENT USER GROUP");
   limit (RLIMIT_CORE, 0);
   limit (RLIMIT_NOFILE, MOST_FILES);
   limit (RLIMIT_FSIZE, (int64_t)8 << 30);
@@ -116,7 +116,7 @@ static bool prepare (call *c) {
     return false;
   limit (RLIMIT_NPROC, user ? MOST_PROCESSES : -1); /* an own user's are the workers' alone */
   return child_ends_with ((pid_t)parent) ||         /* another user would have lost it */
-         error_set (&c->err, ERR_usage, "the daemon died before its worker began");
+         call_usage (c, "the daemon died before its worker began");
 }
 
 /* The words begin with two that are no arguments: seconds of the processor, and a span's name. */

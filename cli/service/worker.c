@@ -91,8 +91,7 @@ static bool print_import (call *c, const trace *t, const bytes *text) {
   sha256_start (&hash);
   sha256_add (&hash, text->data, (size_t)text->size);
   sha256_text (&hash, id);
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_int (&w, "batch", t->batch);
   json_add_int (&w, "compute_ns", s.compute_ns);
   json_add_text (&w, "confidence", confidence_words[t->source.confidence]);
@@ -118,7 +117,7 @@ static int run_import (call *c) {
   bytes text = { 0 };
   if (c->n_operands < 4 || c->n_operands > 5 ||
       !units_parse_bytes (c->operands[3], &most, &c->err)) {
-    error_set (&c->err, ERR_usage, "worker import needs BODY TRACE LIMIT [NAME]");
+    call_usage (c, "worker import needs BODY TRACE LIMIT [NAME]");
     return call_failed (c);
   }
   trace *t = read_any (c, c->operands[1], c->n_operands == 5 ? c->operands[4] : "body", most);
@@ -177,7 +176,7 @@ static int run_verify (call *c) {
   predicted now;
   json_writer w;
   if (c->n_operands != 6) {
-    error_set (&c->err, ERR_usage, "worker verify needs TRACE PLAN PICTURE CHROME TIMELINE");
+    call_usage (c, "worker verify needs TRACE PLAN PICTURE CHROME TIMELINE");
     return call_failed (c);
   }
   trace *t = call_trace (c, c->operands[1]);
@@ -189,11 +188,9 @@ static int run_verify (call *c) {
                (long long)p->predicted.step_ns, (long long)now.step_ns);
     return call_failed (c);
   }
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "by", "ferry worker verify");
-  json_put_key (&w, "predicted");
-  predicted_write (&w, &now);
+  predicted_write (&w, "predicted", &now);
   json_close_object (&w);
   if (!call_print_json (c, &w) || fflush (stdout) != 0)
     return call_failed (c);
@@ -208,8 +205,7 @@ static int run_legal (call *c) {
   for (int i = 1; i + 1 < c->n_operands; i += 2)
     if (!read_legal (c, call_trace (c, c->operands[i]), c->operands[i + 1]))
       return call_failed (c);
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "by", "ferry worker legal");
   json_add_int (&w, "plans", (c->n_operands - 1) / 2);
   json_close_object (&w);
@@ -228,8 +224,7 @@ static int run (call *c) {
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
     if (strcmp (c->operands[0], jobs[i].name) == 0)
       return jobs[i].run (c);
-  error_set (&c->err, ERR_usage, "there is no worker `%s`; `ferry serve` knows them",
-             c->operands[0]);
+  call_usage (c, "there is no worker `%s`; `ferry serve` knows them", c->operands[0]);
   return call_failed (c);
 }
 

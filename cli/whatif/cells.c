@@ -15,15 +15,14 @@
 /* ---- the question ---- */
 
 static bool too_many (call *c, const char *option) {
-  return error_set (&c->err, ERR_usage, "--%s: more than %d", option, WHATIF_MOST);
+  return call_usage (c, "--%s: more than %d", option, WHATIF_MOST);
 }
 
 static bool read_from (call *c, const trace *t, whatif_grid *g) {
   const char *own = card_device_of_trace (t);
   const char *from = call_text (c, "from") ? call_text (c, "from") : own;
   if (call_text (c, "from") && call_text (c, "scale"))
-    return error_set (&c->err, ERR_usage,
-                      "--from scales by rooflines and --scale by a share: give one of them");
+    return call_usage (c, "--from scales by rooflines and --scale by a share: give one of them");
   g->card = card_of_trace (t);
   g->has_from = from != NULL;
   return !c->err.code && call_quantity (c, "scale", &g->scale_ppm) &&
@@ -42,8 +41,8 @@ static bool read_devices (call *c, const trace *t, whatif_grid *g) {
     if (!device_named (c, part, &g->devices[g->n_devices++]))
       return false;
   }
-  return !c->err.code && (g->n_devices > 0 ||
-                          error_set (&c->err, ERR_usage, "for which device? give --device NAME"));
+  return !c->err.code &&
+         (g->n_devices > 0 || call_usage (c, "for which device? give --device NAME"));
 }
 
 static bool read_links (call *c, whatif_grid *g) {
@@ -96,7 +95,7 @@ static bool read_slice (call *c, whatif_grid *g) {
       return false;
     if (!first || !units_parse_count (slash + 1, 1, 1 << 20, &slices, &wrong) ||
         !units_parse_count (first, 1, slices, &slice, &wrong))
-      return error_set (&c->err, ERR_usage, "--array: %s is not K/N with 1 <= K <= N", text);
+      return call_usage (c, "--array: %s is not K/N with 1 <= K <= N", text);
   }
   g->slice = (int32_t)slice;
   g->slices = (int32_t)slices;
@@ -149,13 +148,11 @@ static bool carry (call *c, const whatif_grid *g, const trace *t, const device *
   bool same = !g->has_from || alike (&g->from, to);
   *out = (whatif_case){ .trace = t, .assumed = "the trace as it is" };
   if (times > 1 && !zoo)
-    return error_set (&c->err, ERR_usage,
-                      "--batch needs a trace of `ferry zoo`: others do not "
-                      "tell how their ops grow");
+    return call_usage (c, "--batch needs a trace of `ferry zoo`: others do not "
+                          "tell how their ops grow");
   if (g->scale_ppm && times > 1)
-    return error_set (&c->err, ERR_usage,
-                      "--batch builds the network again, so there is nothing "
-                      "for --scale; give one of them");
+    return call_usage (c, "--batch builds the network again, so there is nothing "
+                          "for --scale; give one of them");
   if (g->scale_ppm)
     return scale_trace (c, t, g, to, out);
   if (zoo && (times > 1 || (!same && to->has_roofline))) {

@@ -43,9 +43,7 @@ static bool range_of (call *c, const trace *t, const device *d, const curve_opti
 
 static bool print_json (call *c, const curve_options *o, const curve *v) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
-  json_put_key (&w, "allowed");
+  json_begin_object (&w, 2);
   allowed_write (&w, &o->allowed);
   json_add_int (&w, "baseline_ns", v->baseline_ns);
   json_add_int (&w, "floor_bytes", v->floor_bytes);
@@ -123,41 +121,35 @@ static const column heads[] = { { "budget", 0, false },  { "step", 0, false },
                                 { "gap", 0, false },     { "host", 5, false },
                                 { "out", 4, false },     { "in", 4, false },
                                 { "next GiB", 2, false } };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 static bool add_row (columns *table, const curve *v, int32_t i) {
-  char a[HEADS][UNITS_TEXT];
   const curve_point *p = &v->points[i];
-  const char *cells[HEADS] = { units_bytes (a[0], p->budget_bytes) };
+  columns_bytes (table, p->budget_bytes);
   if (!p->plan)
-    return columns_row (table, cells,
-                        !p->asked               ? "not reached"
-                        : p->lower_bound_ns < 0 ? "no plan fits"
-                                                : "no plan found");
+    return columns_end_with (table, !p->asked               ? "not reached"
+                                    : p->lower_bound_ns < 0 ? "no plan fits"
+                                                            : "no plan found");
   const predicted *q = &p->plan->predicted;
-  snprintf (a[2], UNITS_TEXT, "%+.1f %%", offline_slower (q->step_ns, v->baseline_ns));
-  snprintf (a[4], UNITS_TEXT, "%.1f %%%s", offline_slower (q->step_ns, p->lower_bound_ns),
-            curve_is_wide (p) ? "*" : " ");
-  const char *all[HEADS] = { a[0],
-                             units_time (a[1], q->step_ns),
-                             a[2],
-                             units_time (a[3], p->lower_bound_ns),
-                             a[4],
-                             units_bytes (a[5], q->host_peak_bytes),
-                             units_bytes (a[6], q->d2h_bytes),
-                             units_bytes (a[7], q->h2d_bytes),
-                             units_time (a[8], curve_price_ns (v, i)) };
-  return columns_row (table, all, !p->asked ? "not reached" : i == v->knee ? "knee" : NULL);
+  columns_time (table, q->step_ns);
+  columns_put (table, "%+.1f %%", offline_slower (q->step_ns, v->baseline_ns));
+  columns_time (table, p->lower_bound_ns);
+  columns_put (table, "%.1f %%%s", offline_slower (q->step_ns, p->lower_bound_ns),
+               curve_is_wide (p) ? "*" : " ");
+  columns_bytes (table, q->host_peak_bytes);
+  columns_bytes (table, q->d2h_bytes);
+  columns_bytes (table, q->h2d_bytes);
+  columns_time (table, curve_price_ns (v, i));
+  if (p->asked && i != v->knee)
+    return columns_end (table);
+  return columns_end_with (table, p->asked ? "knee" : "not reached");
 }
 
 static bool rows_of (call *c, const curve *v) {
-  columns *table = columns_new (c, heads, HEADS);
+  columns *table = COLUMNS (c, heads);
   for (int32_t i = 0; table && i < v->count; i++)
     if (!add_row (table, v, i))
       return false;
-  if (table)
-    columns_print (table);
-  return table;
+  return columns_print (table);
 }
 
 static bool print_table (call *c, const trace *t, const curve *v, const device *d,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pieces of work in processes of their own, a few at a time.  What each prints is kept and comes
    out in the order of the pieces, so the answer does not depend on which was done first. */
-#ifndef FERRY_CLI_WHATIF_JOBS_H
-#define FERRY_CLI_WHATIF_JOBS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -21,5 +20,3 @@ bool jobs_run (call *c, int pieces, int jobs, jobs_piece *run, jobs_take *take, 
 
 /* A jobs_take: prints it. */
 bool jobs_print (void *context, int piece, FILE *printed, error *err);
-
-#endif

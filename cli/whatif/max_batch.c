@@ -298,9 +298,7 @@ static bool find_all (asking *a, largest out[WAYS]) {
 
 static bool print_json (call *c, const asking *a, const largest *all) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
-  json_put_key (&w, "allowed");
+  json_begin_object (&w, 2);
   allowed_write (&w, &a->allowed);
   json_add_text (&w, "device", a->device.name);
   json_add_int (&w, "memory_bytes", a->memory_bytes);
@@ -331,35 +329,29 @@ static const column heads[] = {
   { "step", 0, false, 0 },  { "slower", 0, false, 0 }, { "a second", 4, false, 0 },
   { "needs", 3, false, 0 }, { "host", 2, false, 0 },   { "above", 0, true, 0 },
 };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 static bool add_way (columns *to, const way *how, const largest *l, bool stopped) {
-  char text[HEADS][UNITS_TEXT], above[48];
-  const char *cells[HEADS] = { how->name, how->says };
+  columns_put (to, "%s", how->name);
+  columns_put (to, "%s", how->says);
   if (!l->batch)
-    return columns_row (to, cells, stopped ? "none was found yet" : "none");
-  snprintf (text[2], UNITS_TEXT, "%lld", (long long)l->batch);
-  snprintf (text[4], UNITS_TEXT, "%+.1f %%", offline_slower (l->step_ns, l->baseline_ns));
-  snprintf (text[5], UNITS_TEXT, "%.1f",
-            l->step_ns > 0 ? 1e9 * (double)l->batch / (double)l->step_ns : 0);
+    return columns_end_with (to, stopped ? "none was found yet" : "none");
+  columns_put (to, "%lld", (long long)l->batch);
+  columns_time (to, l->step_ns);
+  columns_put (to, "%+.1f %%", offline_slower (l->step_ns, l->baseline_ns));
+  columns_put (to, "%.1f", l->step_ns > 0 ? 1e9 * (double)l->batch / (double)l->step_ns : 0);
+  columns_bytes (to, l->peak_bytes);
+  columns_bytes (to, l->host_bytes);
   if (l->none_at > 0)
-    snprintf (above, sizeof above, "%lld: %s", (long long)l->none_at,
-              l->proved ? "no plan, proved" : "none found");
+    columns_put (to, "%lld: %s", (long long)l->none_at,
+                 l->proved ? "no plan, proved" : "none found");
   else
-    snprintf (above, sizeof above, "not asked for more");
-  cells[2] = text[2];
-  cells[3] = units_time (text[3], l->step_ns);
-  cells[4] = text[4];
-  cells[5] = text[5];
-  cells[6] = units_bytes (text[6], l->peak_bytes);
-  cells[7] = units_bytes (text[7], l->host_bytes);
-  cells[8] = above;
-  return columns_row (to, cells, NULL);
+    columns_put (to, "not asked for more");
+  return columns_end (to);
 }
 
 static bool print_text (const asking *a, const largest *all) {
   char memory[UNITS_TEXT];
-  columns *to = columns_new (a->c, heads, HEADS);
+  columns *to = COLUMNS (a->c, heads);
   printf ("%s on %s, in %s, at most %.4g %% slower\n", a->request.name, a->device.name,
           units_bytes (memory, a->memory_bytes), (double)a->slowdown_ppm / 10000);
   if (!rewriting_print (stdout, a->c, &a->allowed))
@@ -368,9 +360,8 @@ static bool print_text (const asking *a, const largest *all) {
   for (int i = 0; to && i < a->n_ways; i++)
     if (!add_way (to, &a->ways[i], &all[i], stopping_asked (a->c)))
       return false;
-  if (!to)
+  if (!columns_print (to))
     return false;
-  columns_print (to);
   offline_tell_beyond (stdout, &a->device, a->memory_bytes);
   return true;
 }
@@ -394,19 +385,19 @@ static bool read_ways (call *c, asking *a) {
 static bool read_asking (call *c, asking *a) {
   *a = (asking){ .c = c, .slowdown_ppm = 100000 };
   if (strchr (c->operands[0], '/') || strstr (c->operands[0], ".json"))
-    return error_set (&c->err, ERR_usage,
-                      "%s is a trace of one batch, and max-batch builds networks of the zoo; for a "
-                      "PyTorch model, ferry_torch.max_batch () of docs/pytorch.md records other "
-                      "batches",
-                      c->operands[0]);
+    return call_usage (
+        c,
+        "%s is a trace of one batch, and max-batch builds networks of the zoo; for a "
+        "PyTorch model, ferry_torch.max_batch () of docs/pytorch.md records other "
+        "batches",
+        c->operands[0]);
   if (!zoo_options_read (c, &a->request))
     return false;
   bool named;
   if (!device_for (c, NULL, &a->device, &named))
     return false;
   if (!named)
-    return error_set (&c->err, ERR_usage,
-                      "for which device? give --device NAME; `ferry devices` lists them");
+    return call_usage (c, "for which device? give --device NAME; `ferry devices` lists them");
   a->request.device = &a->device;
   a->memory_bytes = a->device.memory_bytes - a->device.reserved_bytes;
   a->options =

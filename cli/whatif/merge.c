@@ -43,23 +43,19 @@ enum {
 
 static void put_grid (json_writer *w, const whatif_grid *g) {
   json_open_object (w);
-  json_put_key (w, "batches");
-  json_open_array (w);
+  json_add_array (w, "batches");
   for (int32_t i = 0; i < g->n_batches; i++)
     json_put_int (w, g->batches[i]);
   json_close_array (w);
-  json_put_key (w, "budgets");
-  json_open_array (w);
+  json_add_array (w, "budgets");
   for (int32_t i = 0; i < g->n_budgets; i++)
     json_put_text (w, g->budgets[i]);
   json_close_array (w);
-  json_put_key (w, "devices");
-  json_open_array (w);
+  json_add_array (w, "devices");
   for (int32_t i = 0; i < g->n_devices; i++)
     json_put_text (w, g->devices[i].name);
   json_close_array (w);
-  json_put_key (w, "links");
-  json_open_array (w);
+  json_add_array (w, "links");
   for (int32_t i = 0; i < g->n_links; i++)
     json_put_int (w, g->links[i]);
   json_close_array (w);
@@ -94,20 +90,16 @@ bool whatif_json (call *c, const char *path, const whatif_grid *g, const char *c
                   const whatif_row *rows, int32_t n_rows) {
   json_writer w;
   bytes text = { 0 };
-  json_begin (&w, 2);
-  json_open_object (&w);
-  json_put_key (&w, "allowed");
+  json_begin_object (&w, 2);
   allowed_write (&w, &g->allowed);
-  json_put_key (&w, "assumed");
-  json_open_array (&w);
+  json_add_array (&w, "assumed");
   for (int32_t i = 0; i < g->n_devices * g->n_batches; i++)
     json_put_text (&w, assumed[i]);
   json_close_array (&w);
   json_put_key (&w, "grid");
   put_grid (&w, g);
   json_add_bool (&w, "interrupted", stopping_asked (c));
-  json_put_key (&w, "rows");
-  json_open_array (&w);
+  json_add_array (&w, "rows");
   for (int32_t i = 0; i < n_rows; i++)
     put_row (&w, &rows[i]);
   json_close_array (&w);
@@ -330,8 +322,7 @@ static bool take_file (call *c, const json *root, merging *m) {
     return error_set (&c->err, ERR_input, "slice %d is there twice", g.slice);
   m->seen[g.slice - 1] = true;
   bool cut = false;
-  json at = json_member (root, "interrupted");
-  if (!json_get_bool (&at, &cut, &c->err))
+  if (!json_read_bool (root, "interrupted", &cut, &c->err))
     return false;
   if (cut)
     return error_set (&c->err, ERR_input, "interrupted: ask for it again, with --array %d/%d",

@@ -9,9 +9,7 @@
 
 static bool print_json (call *c, const curve_options *o, const min_memory *m) {
   json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
-  json_put_key (&w, "allowed");
+  json_begin_object (&w, 1);
   allowed_write (&w, &o->allowed);
   json_add_int (&w, "baseline_ns", m->baseline_ns);
   json_add_int (&w, "bounds", m->bounds);
@@ -20,11 +18,7 @@ static bool print_json (call *c, const curve_options *o, const min_memory *m) {
   json_add_int (&w, "needs_bytes", m->peak_bytes);
   json_add_int (&w, "none_below_bytes", m->none_below_bytes);
   json_add_int (&w, "plan_bytes", m->plan ? m->plan_bytes : -1);
-  json_put_key (&w, "predicted");
-  if (m->plan)
-    predicted_write (&w, &m->plan->predicted);
-  else
-    json_put_null (&w);
+  predicted_write (&w, "predicted", m->plan ? &m->plan->predicted : NULL);
   json_add_int (&w, "solves", m->solves);
   json_close_object (&w);
   return call_print_json (c, &w);

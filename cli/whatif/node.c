@@ -136,31 +136,26 @@ static const column heads[] = {
   { "ranks", 0, false }, { "budget", 0, false }, { "step", 0, false }, { "slower", 1, false },
   { "bound", 3, false }, { "pinned", 2, false }, { "fits", 4, true },
 };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 static bool add_row (columns *table, const trying *q, const node_row *row) {
-  char a[HEADS][UNITS_TEXT];
-  snprintf (a[0], UNITS_TEXT, "%d", row->ranks);
-  const char *cells[HEADS] = { a[0], units_bytes (a[1], row->budget_bytes) };
+  columns_put (table, "%d", row->ranks);
+  columns_bytes (table, row->budget_bytes);
   if (row->step_ns < 0)
-    return columns_row (table, cells, row->why);
-  snprintf (a[3], UNITS_TEXT, "%+.1f %%", offline_slower (row->step_ns, q->facts.baseline_ns));
-  cells[2] = units_time (a[2], row->step_ns);
-  cells[3] = a[3];
-  cells[4] = units_time (a[4], row->bound_ns);
-  cells[5] = units_bytes (a[5], row->pinned_bytes);
-  cells[6] = node_fits (&q->facts, &q->asked, row) ? "yes" : "no";
-  return columns_row (table, cells, NULL);
+    return columns_end_with (table, "%s", row->why);
+  columns_time (table, row->step_ns);
+  columns_put (table, "%+.1f %%", offline_slower (row->step_ns, q->facts.baseline_ns));
+  columns_time (table, row->bound_ns);
+  columns_bytes (table, row->pinned_bytes);
+  columns_put (table, node_fits (&q->facts, &q->asked, row) ? "yes" : "no");
+  return columns_end (table);
 }
 
 static bool print_rows (call *c, const trying *q) {
-  columns *table = columns_new (c, heads, HEADS);
+  columns *table = COLUMNS (c, heads);
   for (int32_t i = 0; table && i < q->n_rows; i++)
     if (!add_row (table, q, &q->rows[i]))
       return false;
-  if (table)
-    columns_print (table);
-  return table;
+  return columns_print (table);
 }
 
 void node_print (const node_facts *f, const node_question *q, const node_answer *a) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry advise TRACE --host NAME`: how many ranks of a job fit a host. */
-#ifndef FERRY_CLI_WHATIF_NODE_H
-#define FERRY_CLI_WHATIF_NODE_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/fleet/node.h"
@@ -12,5 +11,3 @@ bool node_asked (call *c, node_question *out) MUST_CHECK;
 bool node_advise (call *c, bool shows, bytes *out) MUST_CHECK;
 /* How many, in what, and what it costs, in one sentence. */
 void node_print (const node_facts *f, const node_question *q, const node_answer *a);
-
-#endif

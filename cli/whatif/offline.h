@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the commands that plan without a card: options, progress, one row a budget. */
-#ifndef FERRY_CLI_WHATIF_OFFLINE_H
-#define FERRY_CLI_WHATIF_OFFLINE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -37,5 +36,3 @@ void offline_tell_beyond (FILE *to, const device *d, int64_t most_bytes);
 
 bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns);
 double offline_slower (int64_t step_ns, int64_t baseline_ns); /* in percent */
-
-#endif

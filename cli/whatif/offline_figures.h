@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pictures of answers that are not a plan's step: curves, comparisons, grids, packings. */
-#ifndef FERRY_CLI_WHATIF_OFFLINE_FIGURES_H
-#define FERRY_CLI_WHATIF_OFFLINE_FIGURES_H
+#pragma once
 
 #include "cli/whatif/pack.h"
 #include "cli/whatif/whatif.h"
@@ -31,5 +30,3 @@ bool pack_figure (const packing *p, const cards_answer *v, arena *a, figure_page
 bool batch_figure (const char *title, const char *subtitle, const char *const *names,
                    const int64_t *batches, int32_t n, arena *a, figure_page *out,
                    error *err) MUST_CHECK;
-
-#endif

@@ -44,14 +44,13 @@ static const char *plan_path (call *c, const char *job) {
 static bool plan_is_apart (call *c, const char *job) {
   const char *path = call_text (c, "output") ? plan_path (c, job) : NULL;
   if (path && call_reads (c, path))
-    error_set (&c->err, ERR_usage, "--output: %s is what is read; give the plans another folder",
-               path);
+    call_usage (c, "--output: %s is what is read; give the plans another folder", path);
   return !c->err.code;
 }
 
 bool pack_read_jobs (call *c, packing *p) {
   if (c->n_operands > CARDS_MOST_JOBS)
-    return error_set (&c->err, ERR_usage, "%d jobs: at most %d", c->n_operands, CARDS_MOST_JOBS);
+    return call_usage (c, "%d jobs: at most %d", c->n_operands, CARDS_MOST_JOBS);
   for (int i = 0; i < c->n_operands; i++) {
     cards_job *j = &p->jobs[p->n_jobs];
     j->trace = offline_trace (c, c->operands[i], NULL);
@@ -105,12 +104,12 @@ static bool read_cards (call *c, packing *p) {
   }
   while ((part = next_part (c, &rest))) {
     if (p->options.n_cards == CARDS_MOST)
-      return error_set (&c->err, ERR_usage, "more than %d cards", CARDS_MOST);
+      return call_usage (c, "more than %d cards", CARDS_MOST);
     if (!device_named (c, part, &p->cards[p->options.n_cards++]))
       return false;
   }
   if (!c->err.code && p->options.n_cards == 0)
-    error_set (&c->err, ERR_usage, "--device names no card");
+    call_usage (c, "--device names no card");
   return !c->err.code && name_cards (c, p) && tell_times (c, p);
 }
 
@@ -148,14 +147,14 @@ static bool read_packing (call *c, packing *p) {
   if (p->options.sampling.limit_ticks > p->options.limit_ticks)
     p->options.sampling.limit_ticks = p->options.limit_ticks;
   if (ok && call_text (c, "budget") && p->options.memory_bytes == 0)
-    ok = error_set (&c->err, ERR_usage, "--budget: nothing is too little");
+    ok = call_usage (c, "--budget: nothing is too little");
   for (int32_t i = 0; ok && i < p->options.n_cards; i++) {
     char want[UNITS_TEXT], have[UNITS_TEXT];
     int64_t free_bytes = p->cards[i].memory_bytes - p->cards[i].reserved_bytes;
     if (p->options.memory_bytes > free_bytes)
-      ok = error_set (&c->err, ERR_usage, "--budget: %s, but %s leaves %s free",
-                      units_bytes (want, p->options.memory_bytes), p->cards[i].name,
-                      units_bytes (have, free_bytes));
+      ok = call_usage (c, "--budget: %s, but %s leaves %s free",
+                       units_bytes (want, p->options.memory_bytes), p->cards[i].name,
+                       units_bytes (have, free_bytes));
   }
   return ok;
 }
@@ -188,7 +187,6 @@ static const column heads[] = {
   { "step", 0, false, 0 },      { "slower", 0, false, 0 }, { "predicted", 4, false, 0 },
   { "by itself", 2, false, 0 },
 };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 /* For all jobs at once, where their traces allow the same. */
 bool pack_print_allowed (call *c, const packing *p) {
@@ -205,38 +203,29 @@ bool pack_print_allowed (call *c, const packing *p) {
 }
 
 bool pack_print_places (call *c, const packing *p, const cards_answer *v) {
-  columns *to = columns_new (c, heads, HEADS);
+  columns *to = COLUMNS (c, heads);
   for (int32_t i = 0; to && i < p->n_jobs; i++) {
-    char a[HEADS][UNITS_TEXT], rest[640];
     const cards_place *at = &v->places[i];
-    const char *cells[HEADS] = { p->jobs[i].name };
+    columns_put (to, "%s", p->jobs[i].name);
     if (at->card < 0) {
-      if (stopping_asked (c))
-        snprintf (rest, sizeof rest, "not reached");
-      else
-        snprintf (rest, sizeof rest, "no place: %s", at->reason);
-      if (!columns_row (to, cells, rest))
+      if (!(stopping_asked (c) ? columns_end_with (to, "not reached")
+                               : columns_end_with (to, "no place: %s", at->reason)))
         return false;
       continue;
     }
-    snprintf (a[5], UNITS_TEXT, "%.1f %%", (double)at->share_ppm / 10000);
-    snprintf (a[7], UNITS_TEXT, "%.2fx", times (at->together_ns, at->baseline_ns));
-    snprintf (a[8], UNITS_TEXT, "%.2fx", times (at->predicted_ns, at->baseline_ns));
-    cells[1] = p->card_names[at->card];
-    cells[2] = units_bytes (a[2], at->budget_bytes);
-    cells[3] = units_bytes (a[3], at->peak_bytes);
-    cells[4] = units_bytes (a[4], at->plan->predicted.host_peak_bytes);
-    cells[5] = a[5];
-    cells[6] = units_time (a[6], at->together_ns);
-    cells[7] = a[7];
-    cells[8] = a[8];
-    cells[9] = units_time (a[9], at->baseline_ns);
-    if (!columns_row (to, cells, NULL))
+    columns_put (to, "%s", p->card_names[at->card]);
+    columns_bytes (to, at->budget_bytes);
+    columns_bytes (to, at->peak_bytes);
+    columns_bytes (to, at->plan->predicted.host_peak_bytes);
+    columns_put (to, "%.1f %%", (double)at->share_ppm / 10000);
+    columns_time (to, at->together_ns);
+    columns_put (to, "%.2fx", times (at->together_ns, at->baseline_ns));
+    columns_put (to, "%.2fx", times (at->predicted_ns, at->baseline_ns));
+    columns_time (to, at->baseline_ns);
+    if (!columns_end (to))
       return false;
   }
-  if (to)
-    columns_print (to);
-  return to;
+  return columns_print (to);
 }
 
 static const column rival_heads[] = {
@@ -247,37 +236,31 @@ static const column rival_heads[] = {
   { "EOR", 2, false, 0 },
   { "CBR", 3, false, 0 },
 };
-enum { RIVAL_HEADS = sizeof rival_heads / sizeof *rival_heads };
 
 static bool print_rivals (call *c, const packing *p) {
-  columns *to = columns_new (c, rival_heads, RIVAL_HEADS);
+  columns *to = COLUMNS (c, rival_heads);
   int32_t n = 0;
   puts ("");
   for (int32_t j = 0; j < p->n_jobs; j++)
     n += p->rivals[ALTERNATIVE_OURS].step_ns[j] > 0;
   for (int i = 0; to && i < ALTERNATIVES; i++) {
     const alternative *r = &p->rivals[i];
-    char a[RIVAL_HEADS][UNITS_TEXT], rest[640];
-    const char *cells[RIVAL_HEADS] = { r->name };
+    columns_put (to, "%s", r->name);
     if (!r->fits) {
-      snprintf (rest, sizeof rest, "does not fit: %s", r->note ? r->note : "no job is there");
-      if (!columns_row (to, cells, rest))
+      if (!columns_end_with (to, "does not fit: %s", r->note ? r->note : "no job is there"))
         return false;
       continue;
     }
-    snprintf (a[1], UNITS_TEXT, "%.2fx", (double)r->worst_ppm / 1e6);
-    snprintf (a[2], UNITS_TEXT, "%.2fx", (double)r->total_ppm / 1e6 / n);
-    snprintf (a[3], UNITS_TEXT, "%.1f %%", (double)r->msr_ppm / 1e4);
-    snprintf (a[4], UNITS_TEXT, "%.1f %%", (double)r->eor_ppm / 1e4);
-    snprintf (a[5], UNITS_TEXT, r->has_cbr ? "%.2f" : "-", (double)r->cbr_ppm / 1e6);
-    for (int k = 1; k < RIVAL_HEADS; k++)
-      cells[k] = a[k];
-    if (!columns_row (to, cells, NULL))
+    columns_put (to, "%.2fx", (double)r->worst_ppm / 1e6);
+    columns_put (to, "%.2fx", (double)r->total_ppm / 1e6 / n);
+    columns_put (to, "%.1f %%", (double)r->msr_ppm / 1e4);
+    columns_put (to, "%.1f %%", (double)r->eor_ppm / 1e4);
+    columns_put (to, r->has_cbr ? "%.2f" : "-", (double)r->cbr_ppm / 1e6);
+    if (!columns_end (to))
       return false;
   }
-  if (!to)
+  if (!columns_print (to))
     return false;
-  columns_print (to);
   puts ("MSR is the memory that is saved and EOR the time that is added, both against `nothing\n"
         "moves` on a card with room for that; CBR is MSR / EOR: the more, the better.");
   return true;
@@ -312,7 +295,6 @@ static bool print_text (call *c, const packing *p, const cards_answer *v) {
 
 void pack_put_place (json_writer *w, const packing *p, const cards_place *at, int32_t job) {
   json_open_object (w);
-  json_put_key (w, "allowed");
   allowed_write (w, &p->jobs[job].allowed);
   json_add_int (w, "baseline_ns", at->baseline_ns);
   json_add_int (w, "budget_bytes", at->card < 0 ? -1 : at->budget_bytes);
@@ -322,11 +304,7 @@ void pack_put_place (json_writer *w, const packing *p, const cards_place *at, in
   json_add_int (w, "floor_bytes", at->floor_bytes);
   json_add_text (w, "name", p->jobs[job].name);
   json_add_int (w, "needs_bytes", at->peak_bytes);
-  json_put_key (w, "predicted");
-  if (at->plan)
-    predicted_write (w, &at->plan->predicted);
-  else
-    json_put_null (w);
+  predicted_write (w, "predicted", at->plan ? &at->plan->predicted : NULL);
   json_add_int (w, "predicted_ns", at->predicted_ns);
   json_add_text (w, "reason", at->reason);
   json_add_share (w, "share", at->share_ppm);
@@ -367,8 +345,7 @@ static const char *limit_met (const packing *p, const cards_answer *v) {
 
 static bool print_json (call *c, const packing *p, const cards_answer *v) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_array (&w, "jobs");
   for (int32_t i = 0; i < p->n_jobs; i++)
     pack_put_place (&w, p, &v->places[i], i);

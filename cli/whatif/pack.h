@@ -2,8 +2,7 @@
 /* `ferry pack`: what its parts share.  pack.c reads and prints; pack_events.c is about jobs that
    come and go,
    pack_host.c about jobs that have a card of a host each. */
-#ifndef FERRY_CLI_WHATIF_PACK_H
-#define FERRY_CLI_WHATIF_PACK_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/fleet/cards.h"
@@ -33,5 +32,3 @@ bool pack_print_places (call *c, const packing *p, const cards_answer *v) MUST_C
 void pack_put_place (json_writer *w, const packing *p, const cards_place *at, int32_t job);
 /* The plans of those that have a place, as NAME.json in the folder of --output. */
 bool pack_store (call *c, const packing *p, const cards_answer *v) MUST_CHECK;
-
-#endif

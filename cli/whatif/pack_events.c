@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "cli/whatif/pack.h"
 #include "cli/inputs/policies.h"
@@ -39,20 +40,20 @@ static bool add_events (call *c, const packing *p, const char *option, event *ev
     char *name = at ? arena_string_n (c->arena, part, (size_t)(at - part), &c->err) : NULL;
     event e = { .job = -1, .leaves = strcmp (option, "leave") == 0 };
     if (!at)
-      return error_set (&c->err, ERR_usage, "--%s: %s is not JOB@TIME", option, part);
+      return call_usage (c, "--%s: %s is not JOB@TIME", option, part);
     if (!name)
       return false;
     for (int32_t i = 0; i < p->n_jobs; i++)
       if (strcmp (p->jobs[i].name, name) == 0)
         e.job = i;
     if (e.job < 0)
-      return error_set (&c->err, ERR_usage, "--%s: there is no job %s; the first is %s", option,
-                        name, p->jobs[0].name);
+      return call_usage (c, "--%s: there is no job %s; the first is %s", option, name,
+                         p->jobs[0].name);
     if (!call_part (c, option, at + 1, 0, &e.at_ns))
       return false;
     for (int i = 0; i < *n; i++)
       if (events[i].job == e.job && events[i].leaves == e.leaves)
-        return error_set (&c->err, ERR_usage, "--%s: %s is named twice", option, name);
+        return call_usage (c, "--%s: %s is named twice", option, name);
     events[(*n)++] = e;
   }
   return !c->err.code;
@@ -60,11 +61,8 @@ static bool add_events (call *c, const packing *p, const char *option, event *ev
 
 static int by_time (const void *a, const void *b) {
   const event *x = a, *y = b;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  if (x->leaves != y->leaves)
-    return x->leaves ? -1 : 1; /* a job that leaves makes room for one that comes */
-  return x->job - y->job;
+  /* a job that leaves makes room for one that comes */
+  return ORDER (x->at_ns, y->at_ns) ?: ORDER (y->leaves, x->leaves) ?: ORDER (x->job, y->job);
 }
 
 static bool read_events (call *c, const packing *p, event *events, int *n) {
@@ -84,8 +82,7 @@ static bool read_events (call *c, const packing *p, event *events, int *n) {
     for (int k = 0; k < *n; k++)
       if (events[i].job == events[k].job && !events[i].leaves && events[k].leaves &&
           events[k].at_ns <= events[i].at_ns)
-        return error_set (&c->err, ERR_usage, "%s leaves before it arrives",
-                          p->jobs[events[i].job].name);
+        return call_usage (c, "%s leaves before it arrives", p->jobs[events[i].job].name);
   qsort (events, (size_t)*n, sizeof *events, by_time);
   return true;
 }
@@ -278,8 +275,7 @@ int pack_run_events (call *c, packing *p) {
   int n;
   if (!read_events (c, p, events, &n) || !(p->options.known = cards_known_new (c->arena, &c->err)))
     return call_failed (c);
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_array (&w, "events");
   bool ok = true;
   for (int i = 0, end; ok && i < n; i = end) {

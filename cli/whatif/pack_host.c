@@ -30,18 +30,19 @@ static bool suits_host (call *c) {
   };
   const char *found = call_first (c, others, sizeof others / sizeof *others);
   return !found ||
-         error_set (&c->err, ERR_usage,
-                    "--%s is for jobs that share cards: leave it out, or name cards by --device "
-                    "instead of --host %s",
-                    found, host_text (c));
+         call_usage (c,
+                     "--%s is for jobs that share cards: leave it out, or name cards by --device "
+                     "instead of --host %s",
+                     found, host_text (c));
 }
 
 static bool has_cards (call *c, const hosted *q) {
   return q->p.n_jobs <= q->host.n_cards ||
-         error_set (&c->err, ERR_usage,
-                    "%d jobs, but %s has %d card%s, for a job each: give fewer jobs, or cards that "
-                    "several share by --device NAME,... instead of --host",
-                    q->p.n_jobs, q->host.name, q->host.n_cards, q->host.n_cards > 1 ? "s" : "");
+         call_usage (
+             c,
+             "%d jobs, but %s has %d card%s, for a job each: give fewer jobs, or cards that "
+             "several share by --device NAME,... instead of --host",
+             q->p.n_jobs, q->host.name, q->host.n_cards, q->host.n_cards > 1 ? "s" : "");
 }
 
 static int32_t different_jobs (const call *c) {
@@ -92,7 +93,7 @@ static bool read_question (call *c, hosted *q) {
       !call_word (c, "objective", pack_objective_names, &objective))
     return false;
   if (call_text (c, "budget") && budget_bytes == 0)
-    return error_set (&c->err, ERR_usage, "--budget: nothing is too little");
+    return call_usage (c, "--budget: nothing is too little");
   if (!budget_bytes)
     budget_bytes = q->card.memory_bytes - q->card.reserved_bytes;
   q->objective = (pack_objective)objective;
@@ -141,31 +142,25 @@ static const column heads[] = {
   { "pins", 3, false, 0 },   { "for one card", 2, false, 0 }, { "step", 0, false, 0 },
   { "slower", 0, false, 0 }, { "bound", 1, false, 0 },        { "by itself", 4, false, 0 },
 };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 static bool print_jobs (call *c, const hosted *q) {
-  columns *to = columns_new (c, heads, HEADS);
+  columns *to = COLUMNS (c, heads);
   for (int32_t i = 0; to && i < q->p.n_jobs; i++) {
-    char a[HEADS][UNITS_TEXT];
     const predicted *x = &plan_of (q, taken (q), i)->predicted;
     int64_t step_ns = taken (q)->steps_ns[i];
-    snprintf (a[1], UNITS_TEXT, "%d", i);
-    snprintf (a[6], UNITS_TEXT, "%.2fx", slowdown (step_ns, x->baseline_ns));
-    const char *cells[HEADS] = { q->p.jobs[i].name,
-                                 a[1],
-                                 units_bytes (a[2], q->jobs[i].ask->asked_bytes),
-                                 units_bytes (a[3], x->host_peak_bytes),
-                                 units_time (a[4], q->answer.ways->steps_ns[i]),
-                                 units_time (a[5], step_ns),
-                                 a[6],
-                                 units_time (a[7], bound_ns (q, i)),
-                                 units_time (a[8], x->baseline_ns) };
-    if (!columns_row (to, cells, NULL))
+    columns_put (to, "%s", q->p.jobs[i].name);
+    columns_put (to, "%d", i);
+    columns_bytes (to, q->jobs[i].ask->asked_bytes);
+    columns_bytes (to, x->host_peak_bytes);
+    columns_time (to, q->answer.ways->steps_ns[i]);
+    columns_time (to, step_ns);
+    columns_put (to, "%.2fx", slowdown (step_ns, x->baseline_ns));
+    columns_time (to, bound_ns (q, i));
+    columns_time (to, x->baseline_ns);
+    if (!columns_end (to))
       return false;
   }
-  if (to)
-    columns_print (to);
-  return to;
+  return columns_print (to);
 }
 
 static void print_ways (const hosted *q) {
@@ -199,7 +194,6 @@ static bool print_text (call *c, const hosted *q) {
 static void put_job (json_writer *w, const hosted *q, int32_t i) {
   const plan *made = plan_of (q, taken (q), i);
   json_open_object (w);
-  json_put_key (w, "allowed");
   allowed_write (w, &q->p.jobs[i].allowed);
   json_add_int (w, "alone_ns", q->answer.ways->steps_ns[i]);
   json_add_int (w, "baseline_ns", made->predicted.baseline_ns);
@@ -208,8 +202,7 @@ static void put_job (json_writer *w, const hosted *q, int32_t i) {
   json_add_int (w, "lower_bound_ns", bound_ns (q, i));
   json_add_text (w, "name", q->p.jobs[i].name);
   json_add_int (w, "plan", taken (q)->plan_of[i]);
-  json_put_key (w, "predicted");
-  predicted_write (w, &made->predicted);
+  predicted_write (w, "predicted", &made->predicted);
   json_add_int (w, "together_ns", taken (q)->steps_ns[i]);
   json_close_object (w);
 }
@@ -226,8 +219,7 @@ static void put_way (json_writer *w, const hosted *q, const ranks_way *way) {
 static bool print_json (call *c, const hosted *q) {
   const ranks_answer *x = &q->answer;
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_int (&w, "best", x->best);
   json_add_text (&w, "device", q->card.name);
   json_add_text (&w, "host", q->host.name);

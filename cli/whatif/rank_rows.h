@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Numbers of ranks on the cards of one host, each in several budgets: the question that `whatif
    --host` and `advise --host` share. */
-#ifndef FERRY_CLI_WHATIF_RANK_ROWS_H
-#define FERRY_CLI_WHATIF_RANK_ROWS_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/ask/ranks.h"
@@ -40,5 +39,3 @@ ask rank_rows_ask (const rank_rows *q);
 bool rank_rows_solve (call *c, const rank_rows *q, int64_t most_ns, rank_row *row) MUST_CHECK;
 node_facts rank_rows_facts (const rank_rows *q);
 node_row rank_rows_node (const rank_row *row);
-
-#endif

@@ -25,7 +25,7 @@ static bool read_numbers (call *c, grid *q) {
     q->ranks[q->n_ranks++] = q->all.host.n_cards;
   while ((part = next_part (c, &rest))) {
     if (q->n_ranks == RANK_ROWS_MOST)
-      return error_set (&c->err, ERR_usage, "--ranks: more than %d", RANK_ROWS_MOST);
+      return call_usage (c, "--ranks: more than %d", RANK_ROWS_MOST);
     if (!call_part (c, "ranks", part, 0, &one) || !host_has (c, &q->all.host, one))
       return false;
     q->ranks[q->n_ranks++] = (int32_t)one;
@@ -38,9 +38,8 @@ static bool refuse_others (call *c) {
                                         "output", "tsv",   "html",  "svg" };
   const char *found = call_first (c, others, sizeof others / sizeof *others);
   if (found)
-    return error_set (&c->err, ERR_usage, "--%s is not for ranks: leave it out, or --host NAME",
-                      found);
-  return c->n_operands == 1 || error_set (&c->err, ERR_usage, "whatif needs a TRACE");
+    return call_usage (c, "--%s is not for ranks: leave it out, or --host NAME", found);
+  return c->n_operands == 1 || call_usage (c, "whatif needs a TRACE");
 }
 
 static bool read_question (call *c, grid *q) {
@@ -48,8 +47,7 @@ static bool read_question (call *c, grid *q) {
       !policy_asked_budgets (c, &q->all.card, q->all.needs_bytes, RANK_ROWS_MOST, q->budgets,
                              &q->n_budgets))
     return false;
-  q->rows = NEW (c->arena, q->n_ranks * q->n_budgets, rank_row, &c->err);
-  return q->rows;
+  return ALLOC (c->arena, q->rows, q->n_ranks * q->n_budgets, &c->err);
 }
 
 static bool solve_rows (call *c, grid *q) {
@@ -83,9 +81,7 @@ static void put_row (json_writer *w, const rank_row *r) {
 static bool print_json (call *c, const grid *q) {
   json_writer w;
   node_facts facts = rank_rows_facts (&q->all);
-  json_begin (&w, 2);
-  json_open_object (&w);
-  json_put_key (&w, "allowed");
+  json_begin_object (&w, 2);
   allowed_write (&w, &q->all.options.allowed);
   json_add_text (&w, "assumed", q->all.assumed);
   json_add_int (&w, "baseline_ns", facts.baseline_ns);
@@ -97,8 +93,7 @@ static bool print_json (call *c, const grid *q) {
   json_add_int (&w, "needs_bytes", facts.needs_bytes);
   json_add_int (&w, "pinnable_bytes", facts.pinnable_bytes);
   json_add_int (&w, "reserved_bytes", facts.reserved_bytes);
-  json_put_key (&w, "rows");
-  json_open_array (&w);
+  json_add_array (&w, "rows");
   for (int32_t i = 0; i < q->n_ranks * q->n_budgets; i++)
     put_row (&w, &q->rows[i]);
   json_close_array (&w);
@@ -111,38 +106,32 @@ static const column heads[] = {
   { "step", 0, false },  { "slower", 1, false }, { "way", 3, true },
   { "bound", 2, false }, { "gap", 0, false },    { "pinned", 4, false },
 };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 static bool add_row (columns *table, const grid *q, const rank_row *r) {
-  char a[HEADS][UNITS_TEXT];
   const ranks_answer *x = r->found;
-  snprintf (a[0], UNITS_TEXT, "%d", r->ranks);
-  const char *cells[HEADS] = { a[0], units_bytes (a[1], r->budget_bytes) };
+  columns_put (table, "%d", r->ranks);
+  columns_bytes (table, r->budget_bytes);
   if (!x)
-    return columns_row (table, cells, r->why.text);
+    return columns_end_with (table, "%s", r->why.text);
   int64_t step_ns = x->ways[x->best].step_ns;
-  snprintf (a[4], UNITS_TEXT, "%+.1f %%", offline_slower (step_ns, trace_total_ns (q->all.trace)));
-  snprintf (a[7], UNITS_TEXT, "%.1f %%", offline_slower (step_ns, x->lower_bound_ns));
-  cells[2] = units_time (a[2], x->ways[0].step_ns);
-  cells[3] = units_time (a[3], step_ns);
-  cells[4] = a[4];
-  cells[5] = ranks_kinds[x->ways[x->best].kind];
-  cells[6] = units_time (a[6], x->lower_bound_ns);
-  cells[7] = a[7];
-  cells[8] = units_bytes (a[8], x->pinned_bytes);
-  return columns_row (table, cells, NULL);
+  columns_time (table, x->ways[0].step_ns);
+  columns_time (table, step_ns);
+  columns_put (table, "%+.1f %%", offline_slower (step_ns, trace_total_ns (q->all.trace)));
+  columns_put (table, "%s", ranks_kinds[x->ways[x->best].kind]);
+  columns_time (table, x->lower_bound_ns);
+  columns_put (table, "%.1f %%", offline_slower (step_ns, x->lower_bound_ns));
+  columns_bytes (table, x->pinned_bytes);
+  return columns_end (table);
 }
 
 static bool print_table (call *c, const grid *q) {
   if (!rewriting_print (stdout, c, &q->all.options.allowed))
     return false;
-  columns *table = columns_new (c, heads, HEADS);
+  columns *table = COLUMNS (c, heads);
   for (int32_t i = 0; table && i < q->n_ranks * q->n_budgets; i++)
     if (!add_row (table, q, &q->rows[i]))
       return false;
-  if (table)
-    columns_print (table);
-  return table;
+  return columns_print (table);
 }
 
 int whatif_ranks (call *c) {

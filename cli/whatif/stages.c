@@ -36,13 +36,12 @@ static bool refuse_others (call *c) {
   static const char *const others[] = { "tsv", "html", "svg", "output", "fine" };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (call_has_option (c, others[i]) && call_given (c, others[i]))
-      return error_set (&c->err, ERR_usage,
-                        "--%s is for one trace: leave it out; `ferry solve --host NAME` makes "
-                        "plans for several",
-                        others[i]);
-  return host_asked (c) || error_set (&c->err, ERR_usage,
-                                      "several traces are ranks of one job: give --host NAME; "
-                                      "`ferry hosts` lists the names");
+      return call_usage (c,
+                         "--%s is for one trace: leave it out; `ferry solve --host NAME` makes "
+                         "plans for several",
+                         others[i]);
+  return host_asked (c) || call_usage (c, "several traces are ranks of one job: give --host NAME; "
+                                          "`ferry hosts` lists the names");
 }
 
 static bool read_trace (call *c, stages *q, int32_t i) {
@@ -142,7 +141,6 @@ static void put_row (json_writer *w, const stages *q, const stage_row *row) {
 }
 
 static void put_question (json_writer *w, const stages *q) {
-  json_put_key (w, "allowed");
   allowed_write (w, &q->of->options.allowed);
   json_add_int (w, "baseline_ns", q->baseline_ns);
   json_add_text (w, "host", q->host.name);
@@ -166,9 +164,8 @@ static bool asked_rows (call *c, const stages *q, stage_row **rows, int32_t *n) 
                                &count))
       return false;
     if (i && count != *n)
-      return error_set (&c->err, ERR_usage,
-                        "--budget: one of them is more than a card has, of what %s needs",
-                        c->operands[i]);
+      return call_usage (c, "--budget: one of them is more than a card has, of what %s needs",
+                         c->operands[i]);
     for (int32_t k = 0; k < count; k++)
       (*rows)[k].budget_bytes[i] = budgets[k];
     *n = count;
@@ -202,8 +199,7 @@ static bool take_less (call *c, const stages *q, const stage_row *rows, stage_ro
     if (!has_less (q, less, row) || (row->found && way_of (row)->step_ns <= way_of (less)->step_ns))
       continue;
     int64_t bound_ns = row->found ? row->found->lower_bound_ns : 0;
-    row->found = NEW (c->arena, 1, ranks_answer, &c->err);
-    if (!row->found)
+    if (!ALLOC (c->arena, row->found, 1, &c->err))
       return false;
     *row->found = *less->found;
     row->found->lower_bound_ns = bound_ns;
@@ -224,7 +220,6 @@ static const column heads[] = { { "budget", 0, false }, { "of needs", 2, false }
                                 { "step", 0, false },   { "slower", 1, false },
                                 { "way", 3, true },     { "bound", 2, false },
                                 { "gap", 0, false },    { "pinned", 4, false } };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 /* The largest budget is the row's name. */
 static int32_t widest (const stages *q, const stage_row *row) {
@@ -236,43 +231,38 @@ static int32_t widest (const stages *q, const stage_row *row) {
 }
 
 static bool add_row (columns *table, const stages *q, const stage_row *row) {
-  char a[HEADS][UNITS_TEXT];
   int32_t i = widest (q, row);
   double share = 100.0 * (double)row->budget_bytes[i] / (double)max_of (q->of[i].needs_bytes, 1);
-  snprintf (a[1], UNITS_TEXT, "%.1f %%", share);
-  const char *cells[HEADS] = { units_bytes (a[0], row->budget_bytes[i]), a[1] };
+  columns_bytes (table, row->budget_bytes[i]);
+  columns_put (table, "%.1f %%", share);
   if (!row->found)
-    return columns_row (table, cells, row->why.code ? row->why.text : "not reached");
+    return columns_end_with (table, "%s", row->why.code ? row->why.text : "not reached");
   int64_t step_ns = way_of (row)->step_ns, bound_ns = row->found->lower_bound_ns;
-  snprintf (a[3], UNITS_TEXT, "%+.1f %%", offline_slower (step_ns, q->baseline_ns));
-  snprintf (a[6], UNITS_TEXT, "%.1f %%", offline_slower (step_ns, bound_ns));
-  cells[2] = units_time (a[2], step_ns);
-  cells[3] = a[3];
-  cells[4] = ranks_kinds[way_of (row)->kind];
-  cells[5] = units_time (a[5], bound_ns);
-  cells[6] = a[6];
-  cells[7] = units_bytes (a[7], row->found->pinned_bytes);
-  return columns_row (table, cells, NULL);
+  columns_time (table, step_ns);
+  columns_put (table, "%+.1f %%", offline_slower (step_ns, q->baseline_ns));
+  columns_put (table, "%s", ranks_kinds[way_of (row)->kind]);
+  columns_time (table, bound_ns);
+  columns_put (table, "%.1f %%", offline_slower (step_ns, bound_ns));
+  columns_bytes (table, row->found->pinned_bytes);
+  return columns_end (table);
 }
 
 static bool print_curve (call *c, const stages *q, const stage_row *rows, int32_t n) {
   char ns[UNITS_TEXT];
   printf ("%d ranks on %s, %s a step without swaps; the budget is that of the largest\n", q->ranks,
           q->host.name, units_time (ns, q->baseline_ns));
-  columns *table = columns_new (c, heads, HEADS);
+  columns *table = COLUMNS (c, heads);
   if (!table || !rewriting_print (stdout, c, &q->of->options.allowed))
     return false;
   for (int32_t k = 0; k < n; k++)
     if (!add_row (table, q, &rows[k]))
       return false;
-  columns_print (table);
-  return true;
+  return columns_print (table);
 }
 
 static bool curve_json (call *c, const stages *q, const stage_row *rows, int32_t n) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   put_question (&w, q);
   json_add_array (&w, "points");
   for (int32_t k = 0; k < n; k++)
@@ -333,8 +323,7 @@ static bool find_least (call *c, const stages *q, least *x) {
 
 static bool least_json (call *c, const stages *q, const least *x) {
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   put_question (&w, q);
   json_put_key (&w, "plan");
   if (x->good_ppm <= ALL_PPM)

@@ -112,38 +112,34 @@ static const column heads[] = {
   { "needs", 6, false }, { "host", 3, false },   { "out", 2, false },   { "in", 2, false },
   { "step", 0, false },  { "slower", 1, false }, { "bound", 5, false }, { "gap", 0, false },
 };
-enum { HEADS = sizeof heads / sizeof *heads };
 
 static bool add_row (columns *table, const whatif_grid *g, const whatif_row *r) {
-  char a[HEADS][UNITS_TEXT], rest[96], floor[UNITS_TEXT];
-  snprintf (a[1], UNITS_TEXT, "x%lld", (long long)r->batch);
-  const char *cells[HEADS] = { g->devices[r->device].name, a[1],
-                               units_rate (a[2], r->link_bytes_per_s),
-                               units_bytes (a[3], r->budget_bytes),
-                               units_bytes (a[4], r->peak_bytes) };
+  char rate[UNITS_TEXT], floor[UNITS_TEXT];
+  columns_put (table, "%s", g->devices[r->device].name);
+  columns_put (table, "x%lld", (long long)r->batch);
+  columns_put (table, "%s", units_rate (rate, r->link_bytes_per_s));
+  columns_bytes (table, r->budget_bytes);
+  columns_bytes (table, r->peak_bytes);
   if (r->answer == WHATIF_PLAN) {
     bool wide = offline_is_wide (r->step_ns, r->lower_bound_ns);
-    snprintf (a[9], UNITS_TEXT, "%+.1f %%", offline_slower (r->step_ns, r->baseline_ns));
-    snprintf (a[11], UNITS_TEXT, "%.1f %%%s", offline_slower (r->step_ns, r->lower_bound_ns),
-              wide ? "*" : " ");
-    cells[5] = units_bytes (a[5], r->host_bytes);
-    cells[6] = units_bytes (a[6], r->d2h_bytes);
-    cells[7] = units_bytes (a[7], r->h2d_bytes);
-    cells[8] = units_time (a[8], r->step_ns);
-    cells[9] = a[9];
-    cells[10] = units_time (a[10], r->lower_bound_ns);
-    cells[11] = a[11];
-    return columns_row (table, cells, NULL);
+    columns_bytes (table, r->host_bytes);
+    columns_bytes (table, r->d2h_bytes);
+    columns_bytes (table, r->h2d_bytes);
+    columns_time (table, r->step_ns);
+    columns_put (table, "%+.1f %%", offline_slower (r->step_ns, r->baseline_ns));
+    columns_time (table, r->lower_bound_ns);
+    columns_put (table, "%.1f %%%s", offline_slower (r->step_ns, r->lower_bound_ns),
+                 wide ? "*" : " ");
+    return columns_end (table);
   }
   if (r->answer == WHATIF_NOT_REACHED)
-    return columns_row (table, cells, "not reached");
+    return columns_end_with (table, "not reached");
   bool host = r->answer == WHATIF_NONE_FITS && r->floor_bytes <= r->budget_bytes;
-  snprintf (rest, sizeof rest, "%s; whole ops need %s",
-            host                            ? "no plan fits with the host's memory"
-            : r->answer == WHATIF_NONE_FITS ? "no plan fits"
-                                            : "no plan found",
-            units_bytes (floor, r->floor_bytes));
-  return columns_row (table, cells, rest);
+  return columns_end_with (table, "%s; whole ops need %s",
+                           host                            ? "no plan fits with the host's memory"
+                           : r->answer == WHATIF_NONE_FITS ? "no plan fits"
+                                                           : "no plan found",
+                           units_bytes (floor, r->floor_bytes));
 }
 
 /* A merged grid knows no more of its cards than names. */
@@ -159,21 +155,20 @@ static void tell_beyond (const whatif_grid *g, const whatif_row *rows, int32_t n
 
 static bool print_table (call *c, const whatif_grid *g, const whatif_row *rows, int32_t n) {
   bool wide = false;
-  columns *table = columns_new (c, heads, HEADS);
+  columns *table = COLUMNS (c, heads);
   for (int32_t i = 0; table && i < n; i++) {
     if (!add_row (table, g, &rows[i]))
       return false;
     wide |=
         rows[i].answer == WHATIF_PLAN && offline_is_wide (rows[i].step_ns, rows[i].lower_bound_ns);
   }
-  if (table)
-    columns_print (table);
-  if (table && wide)
+  if (!columns_print (table))
+    return false;
+  if (wide)
     printf ("* more than %d %% above the bound: a better plan may exist; --limit searches longer\n",
             CURVE_WIDE_PPM / 10000);
-  if (table)
-    tell_beyond (g, rows, n);
-  return table;
+  tell_beyond (g, rows, n);
+  return true;
 }
 
 /* A slice goes to a file of its own in a folder. */
@@ -223,12 +218,12 @@ static int run (call *c) {
   if (host_is_asked (c))
     return whatif_ranks (c);
   if (!folder && c->n_operands == 0)
-    error_set (&c->err, ERR_usage, "whatif needs a TRACE, or --merge DIR");
+    call_usage (c, "whatif needs a TRACE, or --merge DIR");
   if (call_text (c, "output") && !call_text (c, "array") &&
       !file_creatable (call_text (c, "output"), &c->err))
     return call_failed (c); /* in a folder lie slices alone */
   if (folder && c->n_operands)
-    error_set (&c->err, ERR_usage, "--merge takes no TRACE: its slices name it");
+    call_usage (c, "--merge takes no TRACE: its slices name it");
   if (c->err.code ||
       !(folder ? whatif_merge (c, folder, &g, &assumed, &rows, &n)
                : ask (c, &g, &assumed, &rows, &n)) ||

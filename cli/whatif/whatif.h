@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry whatif`: what its parts share.  A grid is devices x batches x links x budgets; a cell is
    one device, batch and link with all its budgets, because those are planned together. */
-#ifndef FERRY_CLI_WHATIF_WHATIF_H
-#define FERRY_CLI_WHATIF_WHATIF_H
+#pragma once
 
 #include "cli/call/call.h"
 #include "solver/fleet/curve.h"
@@ -65,5 +64,3 @@ bool whatif_json (call *c, const char *path, const whatif_grid *g, const char *c
                   const whatif_row *rows, int32_t n_rows) MUST_CHECK;
 bool whatif_merge (call *c, const char *folder, whatif_grid *g, const char ***assumed,
                    whatif_row **rows, int32_t *n_rows) MUST_CHECK;
-
-#endif

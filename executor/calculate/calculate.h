@@ -2,8 +2,7 @@
 /* The ops of a replay, calculated: what lies where for which op, what each step is shown, and what
    came of it.  How an op is calculated on a device is the business of a calculator, of which there
    is one for the emulator. */
-#ifndef FERRY_EXECUTOR_CALCULATE_CALCULATE_H
-#define FERRY_EXECUTOR_CALCULATE_CALCULATE_H
+#pragma once
 
 #include "executor/ops/feed.h"
 #include "executor/libraries/libraries.h"
@@ -87,5 +86,3 @@ bool calculate_pace (calculation *c, CUstream s, int32_t step, error *err) MUST_
 /* All steps have ended: tells the last ones and reads the values. */
 bool calculate_end (calculation *c, error *err) MUST_CHECK;
 void calculate_close (calculation *c);
-
-#endif

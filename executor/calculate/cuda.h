@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops on a GPU: a kernel of executor/gpu for each kind, and libraries where they are found.  The
    emulated device runs the same kernels, compiled for the host. */
-#ifndef FERRY_EXECUTOR_CALCULATE_CUDA_H
-#define FERRY_EXECUTOR_CALCULATE_CUDA_H
+#pragma once
 
 #include "executor/calculate/calculate.h"
 #include "executor/gpu/kernel_ops.h"
@@ -11,5 +10,3 @@ extern const calculator calculator_cuda;
 
 /* The kernels as text that a driver compiles; NULL: not built in. */
 extern const char *const calculate_ptx_fp32, *const calculate_ptx_bf16;
-
-#endif

@@ -37,9 +37,8 @@ static bool make_all (interpreter *p, arena *a, error *err) {
   const trace *t = p->r->trace;
   p->feed = feed_new (p->t, &p->o.feed, a, err);
   p->ops = ops_new (err);
-  p->bindings = NEW (a, t->n_ops, ops_binding, err);
-  p->data = NEW (a, t->n_tensors, void *, err);
-  if (!p->feed || !p->ops || !p->bindings || !p->data)
+  if (!ALLOC (a, p->bindings, t->n_ops, err) || !ALLOC (a, p->data, t->n_tensors, err) ||
+      !p->feed || !p->ops)
     return false;
   for (int32_t i = 0; i < t->n_ops; i++) {
     ops_binding *b = &p->bindings[i];

@@ -2,8 +2,7 @@
 /* Runs a zoo trace, rewritten or not, in plain memory, each tensor in a buffer of its own and
    nothing ever moved: what any plan must give bit for bit.  Before a step all buffers that do not
    live across steps are filled with NaN, so that what is read before it was written is seen. */
-#ifndef FERRY_EXECUTOR_CALCULATE_INTERPRET_H
-#define FERRY_EXECUTOR_CALCULATE_INTERPRET_H
+#pragma once
 
 #include "base/sha256.h"
 #include "executor/ops/feed.h"
@@ -33,7 +32,3 @@ bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) MUS
 void *interpret_data (interpreter *p, int32_t tensor);
 /* The digest of all persistent tensors. */
 void interpret_digest (const interpreter *p, char digest[SHA256_TEXT]);
-/* All buffers together. */
-int64_t interpret_bytes (const interpreter *p);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The CUDA driver API behind one table, opened at run time: a real driver or the emulator, which
    the code above cannot tell apart.  The only door to CUDA. */
-#ifndef FERRY_EXECUTOR_DRIVER_DRIVER_H
-#define FERRY_EXECUTOR_DRIVER_DRIVER_H
+#pragma once
 
 #include "base/error.h"
 #include "executor/driver/types.h"
@@ -35,5 +34,3 @@ const char *driver_error_name (const driver *d, CUresult result);
 
 /* An entry that is not in the table, for the emulator's own; NULL where there is none. */
 void *driver_symbol (const driver *d, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The limits of this machine's memory. */
-#ifndef FERRY_EXECUTOR_DRIVER_HOST_H
-#define FERRY_EXECUTOR_DRIVER_HOST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ typedef struct host_limits {
 host_limits host_limits_read (void);
 /* An error where the bytes can surely not be had. */
 bool host_has_room (const host_limits *h, int64_t bytes, error *err) MUST_CHECK;
-
-#endif

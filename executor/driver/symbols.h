@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The functions of a library that is loaded at run time, into a struct with a pointer for each. */
-#ifndef FERRY_EXECUTOR_DRIVER_SYMBOLS_H
-#define FERRY_EXECUTOR_DRIVER_SYMBOLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@ typedef struct symbol_row {
 
 /* The first that must be there and is not; NULL: the struct is full. */
 const char *symbols_take (void *library, const symbol_row *rows, size_t count, void *into);
-
-#endif

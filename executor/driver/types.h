@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The types of the CUDA driver's ABI, so that nothing needs cuda.h.  In a file that has included
    cuda.h, this header is empty and its names mean cuda.h's: that is how a test compares them. */
-#ifndef FERRY_EXECUTOR_DRIVER_TYPES_H
-#define FERRY_EXECUTOR_DRIVER_TYPES_H
+#pragma once
 
 #ifndef __cuda_cuda_h__
 
@@ -165,7 +164,5 @@ enum driver_constants {
 #define CU_LAUNCH_PARAM_END ((void *)0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
-
-#endif
 
 #endif

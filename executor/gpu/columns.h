@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sums over the rows of what is stored row after row: a team takes some columns side by side, its
    threads take every eighth row, and what they find is added up in their order. */
-#ifndef FERRY_EXECUTOR_GPU_COLUMNS_H
-#define FERRY_EXECUTOR_GPU_COLUMNS_H
+#pragma once
 
 #include "executor/gpu/device.h"
 
@@ -40,5 +39,3 @@ FN void column_sums (int64_t rows, int64_t columns, column_term *term, const voi
     }
   }
 }
-
-#endif

@@ -3,8 +3,7 @@
    kernel is a function that does alone what all threads do, so that the emulated device can run it.
    Every sum has a fixed order: that of its loop, or the tree of a block's 256 threads.  Numbers of
    an op's own type are read and written by `get` and `put`; KERNEL_BF16 says which type that is. */
-#ifndef FERRY_EXECUTOR_GPU_DEVICE_H
-#define FERRY_EXECUTOR_GPU_DEVICE_H
+#pragma once
 
 #include "executor/ops/bf16.h"
 #include "executor/gpu/kernel_work.h"
@@ -165,5 +164,3 @@ FN bool keeps (int64_t seed, int64_t step, int64_t n, int64_t rate_ppm) {
 FN int64_t begin_of (int64_t count, int64_t part, int64_t parts) {
   return count / parts * part + (count % parts < part ? count % parts : part);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which places of a convolution meet: a is the side of its data, b that of its results. */
-#ifndef FERRY_EXECUTOR_GPU_GEOMETRY_H
-#define FERRY_EXECUTOR_GPU_GEOMETRY_H
+#pragma once
 
 #include "executor/gpu/device.h"
 
@@ -71,5 +70,3 @@ FN int64_t met_by (const geometry *g, int64_t place, int64_t tap) {
   }
   return at;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops by the GPU's kernels, which on the host are functions: what the emulated device runs where it
    stands for a GPU, and what a step by kernels is compared with in plain memory. */
-#ifndef FERRY_EXECUTOR_GPU_KERNEL_OPS_H
-#define FERRY_EXECUTOR_GPU_KERNEL_OPS_H
+#pragma once
 
 #include "executor/gpu/kernel_work.h"
 
@@ -18,5 +17,3 @@ extern const char *const kernel_names_fp32[KERNELS], *const kernel_names_bf16[KE
 /* Does the whole call, all stretches and phases, as a GPU would be made to. workspace: of the op;
    its size decides how some sums are made. */
 bool kernel_ops_run (const ops_call *call, int64_t workspace_bytes, error *err) MUST_CHECK;
-
-#endif

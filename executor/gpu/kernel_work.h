@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The argument of an op's kernel, by value: the same for every kind.  C and CUDA C++. */
-#ifndef FERRY_EXECUTOR_GPU_KERNEL_WORK_H
-#define FERRY_EXECUTOR_GPU_KERNEL_WORK_H
+#pragma once
 
 #ifdef __CUDACC__
 
@@ -82,7 +81,5 @@ int64_t kernel_work_table_bytes (const ops_call *call);
 int64_t kernel_work_fill (const ops_call *call, int64_t from, void **table, kernel_work *out);
 /* Is the operand to be 0 before the call's first stretch? */
 bool kernel_work_zeroes (const ops_call *call, int index, const operand *o);
-
-#endif
 
 #endif

@@ -6,8 +6,7 @@
 
    The inner sum goes over segments (one, or the places of a kernel, or an image's lines) and within
    each over k, in this order; each result is one thread's sum. */
-#ifndef FERRY_EXECUTOR_GPU_TILE_H
-#define FERRY_EXECUTOR_GPU_TILE_H
+#pragma once
 
 #include "executor/gpu/geometry.h"
 
@@ -240,5 +239,3 @@ FN void make_tile (const product *p, const result *r, int64_t tile, int64_t firs
     }
   }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The kernels of a replay: one waits, one also checks and rewrites a pattern in every byte that its
    op touches.  Both exist as host functions for the emulator and as PTX for a GPU. */
-#ifndef FERRY_EXECUTOR_KERNELS_KERNELS_H
-#define FERRY_EXECUTOR_KERNELS_KERNELS_H
+#pragma once
 
 #include "executor/driver/driver.h"
 #include "executor/emu/emu.h"
@@ -68,5 +67,3 @@ void kernels_wait_launch (const kernels *k, int64_t *ns, kernel_launch *out);
 void kernels_touch_launch (const kernels *k, kernel_op *o, int64_t *step, kernel_launch *out);
 
 extern const char *const kernels_ptx;
-
-#endif

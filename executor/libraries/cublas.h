@@ -2,8 +2,7 @@
 /* The one door to cuBLAS, which is opened at run time.  What it calculates is the same in every
    run: no atomics, no algorithm of its own choice among streams, and the only memory that it works
    in is what is given with each product. */
-#ifndef FERRY_EXECUTOR_LIBRARIES_CUBLAS_H
-#define FERRY_EXECUTOR_LIBRARIES_CUBLAS_H
+#pragma once
 
 #include "executor/driver/driver.h"
 #include "trace/compute.h"
@@ -35,5 +34,3 @@ bool cublas_takes (const cublas_product *p);
 /* *done: false where it would need more to work in than it is given: nothing happened. */
 bool cublas_multiply (cublas *b, CUstream s, const cublas_product *p, bool *done,
                       error *err) MUST_CHECK;
-
-#endif

@@ -2,8 +2,7 @@
 /* The types of cuBLAS' ABI, as far as we call it, so that nothing needs its headers.  In a file
    that has included them this header is empty, and its names mean theirs: that is how a test
    compares. */
-#ifndef FERRY_EXECUTOR_LIBRARIES_CUBLAS_TYPES_H
-#define FERRY_EXECUTOR_LIBRARIES_CUBLAS_TYPES_H
+#pragma once
 
 #ifndef CUBLAS_API_H_
 
@@ -20,7 +19,5 @@ enum cublas_constants {
 #include "executor/libraries/cublas_consts.def"
 #undef CONSTANT
 };
-
-#endif
 
 #endif

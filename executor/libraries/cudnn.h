@@ -2,8 +2,7 @@
 /* The one door to cuDNN, which is opened at run time.  Of the algorithms that it offers for a
    convolution, the first is taken that gives the same bits in every run and works in what it is
    given. */
-#ifndef FERRY_EXECUTOR_LIBRARIES_CUDNN_H
-#define FERRY_EXECUTOR_LIBRARIES_CUDNN_H
+#pragma once
 
 #include "executor/driver/driver.h"
 #include "trace/compute.h"
@@ -42,5 +41,3 @@ typedef struct cudnn_operands {
 
 bool cudnn_run (cudnn *d, CUstream s, const cudnn_convolution *c, const cudnn_operands *o,
                 error *err) MUST_CHECK;
-
-#endif

@@ -2,8 +2,7 @@
 /* The types of cuDNN's ABI, as far as we call it, so that nothing needs its headers.  In a file
    that has included them this header is empty, and its names mean theirs: that is how a test
    compares. */
-#ifndef FERRY_EXECUTOR_LIBRARIES_CUDNN_TYPES_H
-#define FERRY_EXECUTOR_LIBRARIES_CUDNN_TYPES_H
+#pragma once
 
 #ifndef CUDNN_CNN_H_
 
@@ -37,7 +36,5 @@ enum cudnn_constants {
 #include "executor/libraries/cudnn_consts.def"
 #undef CONSTANT
 };
-
-#endif
 
 #endif

@@ -2,8 +2,7 @@
 /* cuBLAS and cuDNN, where they are found, do an op's products and convolutions.  What they do
    not take, or could only do in more memory than the plan gives the op, our kernels do. Which of
    them does an op depends on its sizes alone, so it is the same under every plan. */
-#ifndef FERRY_EXECUTOR_LIBRARIES_LIBRARIES_H
-#define FERRY_EXECUTOR_LIBRARIES_LIBRARIES_H
+#pragma once
 
 #include "executor/libraries/cublas.h"
 #include "executor/libraries/cudnn.h"
@@ -39,5 +38,3 @@ bool libraries_run (libraries *l, CUstream s, const library_call *c, const kerne
                     bool *done, bool *bias, error *err) MUST_CHECK;
 /* The work that is left then: that of the kernel that adds a bias. */
 kernel_work libraries_bias (const kernel_work *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies that begin together behind a gate; private to the room. */
-#ifndef FERRY_EXECUTOR_LINK_INNER_H
-#define FERRY_EXECUTOR_LINK_INNER_H
+#pragma once
 
 #include "executor/link/link.h"
 
@@ -24,5 +23,3 @@ bool link_open (link_bench *b, bool emulated, int64_t bytes, error *err) MUST_CH
 void link_close (link_bench *b);
 /* A copy that waits for `open`, between its two events. */
 bool link_issue (link_bench *b, CUevent open, int way, int64_t bytes, error *err) MUST_CHECK;
-
-#endif

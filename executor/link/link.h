@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The link between host and device, measured: each direction alone, both at once, with and without
    compute running, over sizes; and what a device file needs besides. */
-#ifndef FERRY_EXECUTOR_LINK_LINK_H
-#define FERRY_EXECUTOR_LINK_LINK_H
+#pragma once
 
 #include "executor/kernels/kernels.h"
 #include "trace/host.h"
@@ -38,5 +37,3 @@ bool link_measure (const driver *d, bool emulated, int64_t most_bytes, int64_t h
    one card alone, measured before; fills n_cards and groups. d is open and not started. */
 bool link_measure_host (const driver *d, bool emulated, int64_t most_bytes, arena *a, gpu_host *out,
                         error *err) MUST_CHECK;
-
-#endif

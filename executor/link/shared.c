@@ -280,8 +280,7 @@ static bool add_groups (lab *l, const shares *s, host_kind kind, arena *a, gpu_h
 
 static bool find_groups (lab *l, arena *a, gpu_host *out, error *err) {
   shares all = { 0 }, pairs = { 0 };
-  out->groups = NEW (a, HOST_MOST_GROUPS, host_group, err);
-  return out->groups && (l->n < 2 || leave_out (l, &all, err)) &&
+  return ALLOC (a, out->groups, HOST_MOST_GROUPS, err) && (l->n < 2 || leave_out (l, &all, err)) &&
          add_groups (l, &all, HOST_cpu, a, out, err) && pair_up (l, out, &pairs, err) &&
          add_groups (l, &pairs, HOST_switch, a, out, err);
 }

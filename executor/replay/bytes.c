@@ -133,9 +133,8 @@ static bool uses_by_op (replay_state *s, arena *a, int32_t **offset, use_row **r
   const trace *t = s->rewritten->trace;
   const uses *u = &s->room.uses;
   int32_t *fill = NEW (a, (int64_t)t->n_ops + 1, int32_t, err);
-  *offset = NEW (a, (int64_t)t->n_ops + 1, int32_t, err);
-  *rows = NEW (a, u->offset[t->n_tensors], use_row, err);
-  if (fill == NULL || *offset == NULL || *rows == NULL)
+  if (!ALLOC (a, *offset, (int64_t)t->n_ops + 1, err) ||
+      !ALLOC (a, *rows, u->offset[t->n_tensors], err) || fill == NULL)
     return false;
   for (int32_t i = 0; i < u->offset[t->n_tensors]; i++)
     (*offset)[u->at[i].op + 1]++;
@@ -168,8 +167,7 @@ static bool collect_all (replay_state *s, collecting *c, const int32_t *offset, 
 bool replay_operands (replay_state *s, arena *a, error *err) {
   int32_t n_ops = s->rewritten->trace->n_ops, *offset;
   use_row *rows;
-  s->op_offset = NEW (a, (int64_t)n_ops + 1, int32_t, err);
-  if (s->op_offset == NULL || !uses_by_op (s, a, &offset, &rows, err))
+  if (!ALLOC (a, s->op_offset, (int64_t)n_ops + 1, err) || !uses_by_op (s, a, &offset, &rows, err))
     return false;
   collecting c = { .s = s };
   if (!collect_all (s, &c, offset, rows, err))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace under a plan on a driver: what the plan says, done with streams and events, and what was
    seen beside what was predicted.  The same code runs on the emulator and on a GPU. */
-#ifndef FERRY_EXECUTOR_REPLAY_REPLAY_H
-#define FERRY_EXECUTOR_REPLAY_REPLAY_H
+#pragma once
 
 #include "base/log.h"
 #include "executor/calculate/calculate.h"
@@ -72,5 +71,3 @@ bool replay_chrome (const sim_job *jobs, const replay_result *r, int32_t ranks, 
 /* The report as JSON. */
 void replay_write (json_writer *w, const replay_result *r);
 bool replay_json (const replay_result *r, bytes *out, error *err) MUST_CHECK;
-
-#endif

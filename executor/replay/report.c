@@ -88,11 +88,9 @@ bool replay_chrome (const sim_job *jobs, const replay_result *r, int32_t ranks, 
   for (int32_t i = 0; i < ranks; i++)
     zero_ns = min_of (zero_ns, first_ns (jobs[i].plan, &r[i]));
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_text (&w, "displayTimeUnit", "ns");
-  json_put_key (&w, "traceEvents");
-  json_open_array (&w);
+  json_add_array (&w, "traceEvents");
   int lane = 0;
   for (int32_t i = 0; i < ranks; i++) {
     events e = { &w, jobs[i].plan, &r[i], lane, zero_ns };
@@ -120,14 +118,11 @@ void replay_write (json_writer *w, const replay_result *r) {
   json_add_int (w, "median_start_difference_ns", r->median_ns);
   json_add_int (w, "mismatched_words", (int64_t)r->found.count);
   json_add_int (w, "plan_waits", r->plan_waits);
-  json_put_key (w, "predicted");
-  predicted_write (w, &r->predicted);
+  predicted_write (w, "predicted", &r->predicted);
   json_add_int (w, "races", r->n_races);
-  json_put_key (w, "seen");
-  predicted_write (w, &r->seen);
+  predicted_write (w, "seen", &r->seen);
   json_add_int (w, "waits", r->waits);
-  json_put_key (w, "worst");
-  json_open_array (w);
+  json_add_array (w, "worst");
   for (int32_t i = 0; i < r->n_worst; i++) {
     json_open_object (w);
     json_add_text (w, "name", t->ops[r->worst[i].op].name);

@@ -29,13 +29,9 @@ static bool make_row (replay_state *s, int64_t row, error *err) {
 
 static bool make_events (replay_state *s, arena *a, error *err) {
   int64_t n = s->walk.n_items, ring = s->steps == s->timed ? 0 : 3 * n;
-  s->times = NEW (a, 2 * s->timed * n, int64_t, err);
-  s->starts = NEW (a, s->timed, int64_t, err);
-  s->begin = NEW (a, s->timed * n, CUevent, err);
-  s->end = NEW (a, s->timed * n, CUevent, err);
-  s->ring = NEW (a, ring, CUevent, err);
-  if (s->times == NULL || s->starts == NULL || s->begin == NULL || s->end == NULL ||
-      s->ring == NULL)
+  if (!ALLOC (a, s->times, 2 * s->timed * n, err) || !ALLOC (a, s->starts, s->timed, err) ||
+      !ALLOC (a, s->begin, s->timed * n, err) || !ALLOC (a, s->end, s->timed * n, err) ||
+      !ALLOC (a, s->ring, ring, err))
     return false;
   for (int64_t i = 0; i < ring; i++)
     if (!make_event (s, &s->ring[i], CU_EVENT_DISABLE_TIMING, err))

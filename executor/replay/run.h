@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The running part of a replay: streams, events, issue, times.  Its parts are replay.c's own. */
-#ifndef FERRY_EXECUTOR_REPLAY_RUN_H
-#define FERRY_EXECUTOR_REPLAY_RUN_H
+#pragma once
 
 #include <pthread.h>
 
@@ -113,5 +112,3 @@ bool replay_meet (replay_state *s, error *err) MUST_CHECK;
 bool replay_together (replay_team *t, bool laden, error *err) MUST_CHECK;
 /* The cost of a step of all ranks, from the first `steps`, which each has read. */
 int64_t replay_steady (const replay_team *t, int32_t steps, bool *settled);
-
-#endif

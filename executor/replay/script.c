@@ -228,10 +228,9 @@ bool script_make (const script_request *q, arena *a, script *out, error *err) {
   *out = (script){ .launches = NEW (a, 2 * n_ops, kernel_launch, err),
                    .copies = NEW (a, n - n_ops, script_copy, err),
                    .calls = NEW (a, most_calls (&w), script_call, err) };
-  w.times = NEW (a, 2 * n_ops, int64_t, err);
-  w.ops = NEW (a, q->operands == NULL ? 0 : n_ops, kernel_op, err);
-  if (out->launches == NULL || out->copies == NULL || out->calls == NULL || w.times == NULL ||
-      w.ops == NULL)
+  if (!ALLOC (a, w.times, 2 * n_ops, err) ||
+      !ALLOC (a, w.ops, q->operands == NULL ? 0 : n_ops, err) || out->launches == NULL ||
+      out->copies == NULL || out->calls == NULL)
     return false;
   for (int32_t place = 0; place < n; place++)
     add_item (&w, place);

@@ -3,8 +3,7 @@
    launched with which parameters, what is copied from where to where, which item's event is
    recorded or waited for.  Launches that follow each other are one entry, so that an op of a plan
    that moves nothing costs the host its launch and no decision. */
-#ifndef FERRY_EXECUTOR_REPLAY_SCRIPT_H
-#define FERRY_EXECUTOR_REPLAY_SCRIPT_H
+#pragma once
 
 #include "executor/kernels/kernels.h"
 #include "trace/walk/walk.h"
@@ -78,5 +77,3 @@ static inline int32_t script_streams (const trace *t) {
 int32_t script_begins_with (const walk *p, const rewritten *rw, int32_t place);
 
 bool script_make (const script_request *q, arena *a, script *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cost of a repeated step, from the starts and ends that were seen: the machine model's sixth
    rule, written from docs/formats.md and sharing nothing with the simulator. */
-#ifndef FERRY_EXECUTOR_REPLAY_STEADY_H
-#define FERRY_EXECUTOR_REPLAY_STEADY_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -17,5 +16,3 @@ typedef struct steady_input {
 /* in: one a rank, all of as many steps. *settled: the state of a step, that of all ranks relative
    to the start of the first one's, equalled an earlier one's. */
 int64_t steady_step_ns (const steady_input *in, int32_t ranks, bool *settled);
-
-#endif

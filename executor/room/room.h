@@ -2,8 +2,7 @@
 /* The memory of a replay: the plan's granules on the device and not a byte more, every stay mapped
    to its granules once, or one arena in which nothing is mapped; the pool, and one pinned arena on
    the host. */
-#ifndef FERRY_EXECUTOR_ROOM_ROOM_H
-#define FERRY_EXECUTOR_ROOM_ROOM_H
+#pragma once
 
 #include "executor/driver/driver.h"
 #include "trace/rewrite/rewrite.h"
@@ -61,5 +60,3 @@ bool room_part (const room *r, int32_t unit, int32_t part, int64_t at, room_stre
    them. Either may be NULL. */
 bool room_between (const room *r, room_stretch *on_device, room_stretch *on_host, void *context,
                    error *err) MUST_CHECK;
-
-#endif

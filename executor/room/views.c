@@ -79,8 +79,7 @@ bool views_open (const room *r, arena *a, views *out, error *err) {
   assert (r && out);
   *out = (views){ .room = r };
   making m = { .v = out, .arena = a };
-  out->first = NEW (a, (int64_t)r->units.count + 1, int32_t, err);
-  if (out->first == NULL || !collect (&m, err))
+  if (!ALLOC (a, out->first, (int64_t)r->units.count + 1, err) || !collect (&m, err))
     return false;
   return out->space_bytes == 0 ||
          (driver_ok (r->driver,

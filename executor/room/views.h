@@ -3,8 +3,7 @@
    in stays of their own; each combination of stays that some op meets is mapped once more, side by
    side, before the first step.  The granules are the plan's own: a view takes addresses and no
    memory.  In an arena they lie side by side already, and there are no views. */
-#ifndef FERRY_EXECUTOR_ROOM_VIEWS_H
-#define FERRY_EXECUTOR_ROOM_VIEWS_H
+#pragma once
 
 #include "executor/room/room.h"
 
@@ -27,5 +26,3 @@ void views_close (views *v);
 
 /* The first byte of a tensor as op `op`, which uses it, finds it. */
 CUdeviceptr views_at (const views *v, int32_t tensor, int32_t op);
-
-#endif

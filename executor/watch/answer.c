@@ -40,13 +40,11 @@ static int32_t unit_of (const writer *w, int32_t x) {
 
 static bool find_parts (writer *w, arena *a) {
   const plan *p = w->plan;
-  w->home = NEW (a, w->walk.units.count + 1, int64_t *, w->err);
-  w->offset = NEW (a, w->walk.rewritten->trace->n_tensors + 1, int64_t, w->err);
-  if (w->home == NULL || w->offset == NULL)
+  if (!ALLOC (a, w->home, w->walk.units.count + 1, w->err) ||
+      !ALLOC (a, w->offset, w->walk.rewritten->trace->n_tensors + 1, w->err))
     return false;
   for (int32_t u = 0; u < w->walk.units.count; u++) {
-    w->home[u] = NEW (a, w->walk.units.at[u].granules + 1, int64_t, w->err);
-    if (w->home[u] == NULL)
+    if (!ALLOC (a, w->home[u], w->walk.units.at[u].granules + 1, w->err))
       return false;
     for (int64_t g = 0; g < w->walk.units.at[u].granules; g++)
       w->home[u][g] = -1;
@@ -158,9 +156,8 @@ static bool put_aways (writer *w) {
 static bool find_beats (writer *w, arena *a) {
   const rewritten *rw = w->walk.rewritten;
   int64_t beat = -1;
-  w->beat = NEW (a, rw->trace->n_ops + 1, int64_t, w->err);
-  w->last = NEW (a, rw->trace->n_tensors + 1, int32_t, w->err);
-  if (w->beat == NULL || w->last == NULL)
+  if (!ALLOC (a, w->beat, rw->trace->n_ops + 1, w->err) ||
+      !ALLOC (a, w->last, rw->trace->n_tensors + 1, w->err))
     return false;
   for (int32_t y = 0; y < rw->trace->n_tensors; y++)
     w->last[y] = NO_OP;

@@ -2,8 +2,7 @@
 /* A plan as the shim follows it: a home of whole granules for every tensor, and copies behind
    beats. Groups are told as their members; for that tensors must be whole granules, as
    steps_options says. */
-#ifndef FERRY_EXECUTOR_WATCH_ANSWER_H
-#define FERRY_EXECUTOR_WATCH_ANSWER_H
+#pragma once
 
 #include "executor/watch/steps.h"
 #include "trace/plan.h"
@@ -17,5 +16,3 @@ typedef struct answer_question {
 
 /* Tensors that are made again have the place that they had, and the bytes. */
 bool answer_text (const answer_question *q, arena *a, bytes *out, error *err) MUST_CHECK;
-
-#endif

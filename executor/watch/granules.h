@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A step's tensors in their granules, as the shim has them: who is there, which copies go, and for
    whom each of these waits. */
-#ifndef FERRY_EXECUTOR_WATCH_GRANULES_H
-#define FERRY_EXECUTOR_WATCH_GRANULES_H
+#pragma once
 
 #include "trace/simulate/works.h"
 
@@ -75,5 +74,3 @@ bool thing_touched (const granules *r, thing *x, int32_t stream, bool reads);
 /* Somebody else is still where these pages come to; where the tensor is to be made. */
 bool is_way_taken (const granules *r, const thing *x, int64_t first, int64_t end);
 bool is_place_taken (const granules *r, const thing *x);
-
-#endif

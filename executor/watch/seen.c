@@ -157,11 +157,9 @@ static void let_stay (const maker *m) {
 static bool add_tensors (maker *m, error *err) {
   const beats *b = &m->steps->beats;
   int64_t n = b->n_lives;
-  m->tensor_of = NEW (m->arena, n + 1, int32_t, err);
-  m->used = NEW (m->arena, n + 1, bool, err);
-  m->map->number = NEW (m->arena, n + 1, int64_t, err);
-  m->map->leaves = NEW (m->arena, n + 1, bool, err);
-  if (m->tensor_of == NULL || m->used == NULL || m->map->number == NULL || m->map->leaves == NULL)
+  if (!ALLOC (m->arena, m->tensor_of, n + 1, err) || !ALLOC (m->arena, m->used, n + 1, err) ||
+      !ALLOC (m->arena, m->map->number, n + 1, err) ||
+      !ALLOC (m->arena, m->map->leaves, n + 1, err))
     return false;
   mark_used (m);
   let_stay (m);
@@ -271,8 +269,7 @@ static void add_use (maker *m, int64_t beat, int32_t ref, int32_t tensor) {
 static bool add_ops (maker *m, error *err) {
   const beats *b = &m->steps->beats;
   int64_t *scratch = NEW (m->arena, m->map->found + 1, int64_t, err);
-  m->map->beat = NEW (m->arena, m->map->end - m->map->first + 1, int64_t, err);
-  if (scratch == NULL || m->map->beat == NULL)
+  if (!ALLOC (m->arena, m->map->beat, m->map->end - m->map->first + 1, err) || scratch == NULL)
     return false;
   for (int64_t i = m->map->first; i < m->map->end; i++) {
     const beat *e = beats_at (b, i);
@@ -328,8 +325,7 @@ static bool add_samples (maker *m, trace *t, error *err) {
   int64_t period = m->map->end - m->map->first;
   if (m->map->found < 2)
     return true;
-  t->ns_samples = NEW (m->arena, (int64_t)m->map->found * t->n_ops, int64_t, err);
-  if (t->ns_samples == NULL)
+  if (!ALLOC (m->arena, t->ns_samples, (int64_t)m->map->found * t->n_ops, err))
     return false;
   t->n_samples = m->map->found;
   for (int32_t i = 0; i < m->map->found; i++)

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "executor/shim/step/block.h"
-
 enum { MOST_LIVES = 1 << 28 };
 
 typedef struct counts {

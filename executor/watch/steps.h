@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A program's record, as the shim wrote it: its beats, the names of its kernels, the time of each
    op, and where a step begins. */
-#ifndef FERRY_EXECUTOR_WATCH_STEPS_H
-#define FERRY_EXECUTOR_WATCH_STEPS_H
+#pragma once
 
 #include "base/arena.h"
 #include "executor/shim/step/block.h"
@@ -78,5 +77,3 @@ typedef struct steps_map {
 /* The step that the program repeats. */
 trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map *map,
                     error *err) MUST_CHECK;
-
-#endif

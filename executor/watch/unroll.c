@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "executor/shim/step/block.h"
 #include "executor/watch/granules.h"
 
@@ -29,14 +30,7 @@ typedef struct unroller {
 
 /* Tensors are in the order of their numbers. */
 static int32_t thing_of (const unroller *u, int64_t number) {
-  int32_t low = 0, high = u->n_things;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (u->map->number[middle] < number)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  int32_t low = FIRST_WHERE (i, 0, u->n_things, u->map->number[i] >= number);
   return low < u->n_things && u->map->number[low] == number ? low : -1;
 }
 
@@ -320,9 +314,8 @@ static void read_answer (unroller *u, const bytes *words) {
 }
 
 static bool place_things (unroller *u, int64_t n_granules, arena *a) {
-  u->things = NEW (a, u->n_things + 1, thing, u->err);
-  u->room.at = NEW (a, n_granules + 1, granule, u->err);
-  if (u->things == NULL || u->room.at == NULL)
+  if (!ALLOC (a, u->things, u->n_things + 1, u->err) ||
+      !ALLOC (a, u->room.at, n_granules + 1, u->err))
     return false;
   for (int64_t g = 0; g < n_granules; g++)
     granule_empty (&u->room.at[g], NULL);
@@ -334,9 +327,7 @@ static bool place_things (unroller *u, int64_t n_granules, arena *a) {
     thing *x = &u->things[thing_of (u, u->homes[at])];
     x->pages = u->homes[at + 1];
     x->homes = u->homes + at + 2;
-    x->state = NEW (a, x->pages + 1, uint8_t, u->err);
-    x->digests = NEW (a, x->pages + 1, digest_run, u->err);
-    if (x->state == NULL || x->digests == NULL)
+    if (!ALLOC (a, x->state, x->pages + 1, u->err) || !ALLOC (a, x->digests, x->pages + 1, u->err))
       return false;
     const life *l = beats_life (&u->steps->beats, u->homes[at]);
     bool lasts = l->born < u->map->first && l->crossing == CROSSING_NONE;
@@ -391,21 +382,18 @@ static void give_pairs (unroller *u, int64_t granule_bytes) {
 
 static int by_end (const void *x, const void *y) {
   const life *a = *(const life *const *)x, *b = *(const life *const *)y;
-  return a->freed != b->freed ? (a->freed > b->freed) - (a->freed < b->freed)
-                              : (a->number > b->number) - (a->number < b->number);
+  return ORDER (a->freed, b->freed) ?: ORDER (a->number, b->number);
 }
 
 static int by_beat (const void *x, const void *y) {
   const steps_order *a = x, *b = y;
-  return a->beat != b->beat ? (a->beat > b->beat) - (a->beat < b->beat)
-                            : (a->behind > b->behind) - (a->behind < b->behind);
+  return ORDER (a->beat, b->beat) ?: ORDER (a->behind, b->behind);
 }
 
 static bool find_tables (unroller *u, arena *a) {
-  u->freed = NEW (a, u->n_things + 1, const life *, u->err);
-  u->link = NEW (a, u->n_beats + 1, int64_t, u->err);
-  u->of_beat = NEW (a, STEPS * u->n_beats + 1, int32_t, u->err);
-  if (u->freed == NULL || u->link == NULL || u->of_beat == NULL)
+  if (!ALLOC (a, u->freed, u->n_things + 1, u->err) ||
+      !ALLOC (a, u->link, u->n_beats + 1, u->err) ||
+      !ALLOC (a, u->of_beat, STEPS * u->n_beats + 1, u->err))
     return false;
   for (int32_t x = 0; x < u->n_things; x++) {
     const life *l = beats_life (&u->steps->beats, u->map->number[x]);

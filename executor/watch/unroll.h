@@ -3,8 +3,7 @@
    that cross the same link, and waits of its host; and the shim starts a copy as soon as its memory
    is free.  So some steps are unrolled into what the program and the shim do in them, from the
    words that the shim is told; the simulator then times these works. */
-#ifndef FERRY_EXECUTOR_WATCH_UNROLL_H
-#define FERRY_EXECUTOR_WATCH_UNROLL_H
+#pragma once
 
 #include "executor/watch/steps.h"
 #include "trace/device.h"
@@ -19,5 +18,3 @@ typedef struct unroll_question {
 } unroll_question;
 
 bool unroll_step_ns (const unroll_question *q, arena *a, int64_t *step_ns, error *err) MUST_CHECK;
-
-#endif

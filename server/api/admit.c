@@ -2,7 +2,6 @@
 /* A mutating admission webhook of Kubernetes: pods, templates of pods and claims of dynamic
    resource allocation that name a fingerprint get its figures; bindings and ends of pods say what
    is free on a node. Nothing is ever refused: a fingerprint that is not known is a warning. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -318,10 +317,11 @@ static const char *text_at (review *r, const json *object, const char *key) {
 
 static void look_at (review *r, const json *asked) {
   json kind = json_member (asked, "kind"), object = json_member (asked, "object");
-  json old = json_member (asked, "oldObject"), dry = json_member (asked, "dryRun");
+  json old = json_member (asked, "oldObject");
   const char *name = text_at (r, &kind, "kind");
   bool trial = false, whole = !*text_at (r, asked, "subResource");
-  bool places = json_get_bool (&dry, &trial, &r->err) && !trial && advice_sees_all (r->q);
+  bool places =
+      json_read_bool (asked, "dryRun", &trial, &r->err) && !trial && advice_sees_all (r->q);
   if (strcmp (name, "Binding") == 0) {
     if (places)
       bind (r, &object);
@@ -337,8 +337,7 @@ static void look_at (review *r, const json *asked) {
 static void reply_review (reply *p, review *r, const char *uid) {
   json_writer w;
   const char *change = patch_end (&r->out, &r->err);
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "apiVersion", "admission.k8s.io/v1");
   json_add_text (&w, "kind", "AdmissionReview");
   json_add_object (&w, "response");

@@ -14,8 +14,7 @@ typedef struct point {
 } point;
 
 static bool get (const json *object, const char *key, int64_t *out, error *err) {
-  json j = json_member (object, key);
-  return json_get_int (&j, 0, INT64_MAX, out, err);
+  return json_read_int (object, key, 0, INT64_MAX, out, err);
 }
 
 static bool read_point (const json *j, point *p, error *err) {

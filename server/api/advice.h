@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How much memory a known job needs: read from answers that are there, never solved for. */
-#ifndef FERRY_SERVER_API_ADVICE_H
-#define FERRY_SERVER_API_ADVICE_H
+#pragma once
 
 #include "server/service/service.h"
 #include "solver/fleet/node.h"
@@ -46,5 +45,3 @@ static inline int64_t advice_card_bytes (const advice *a) {
 }
 /* For a card of `bytes`; 0: any. */
 void advice_weigh (advice *a, int64_t gpu_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of the API. */
-#ifndef FERRY_SERVER_API_API_H
-#define FERRY_SERVER_API_API_H
+#pragma once
 
 #include "server/ask/asked.h"
 #include "server/service/service.h"
@@ -32,5 +31,3 @@ void api_saw (service *s, const char *job);
 bool api_find_job (service *s, request *q, reply *p, job_row *j) MUST_CHECK;
 /* False: the reply says that the quota of the disk is used up. */
 bool api_has_room (service *s, request *q, reply *p) MUST_CHECK;
-
-#endif

@@ -188,10 +188,10 @@ static bool read_info (looking *l, int i, const char *info) {
   error ignored = { 0 };
   json_document *d = json_open (info, (int64_t)strlen (info), &ignored);
   json root = d ? json_root (d) : (json){ 0 };
-  json card = json_member (&root, "device"), peak = json_member (&root, "peak_bytes");
+  json card = json_member (&root, "device");
   bool known = card.value; /* null is a word too */
   l->own[i] = known ? request_text (l->q, &card) : NULL;
-  if (d && i == 0 && !json_get_int (&peak, 0, MOST_INT, &l->peak_bytes, &ignored))
+  if (d && i == 0 && !json_read_int (&root, "peak_bytes", 0, MOST_INT, &l->peak_bytes, &ignored))
     l->peak_bytes = 0;
   json_close (d);
   return known;

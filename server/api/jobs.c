@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "server/api/api.h"
 #include "server/api/cards.h"
 #include "server/ask/asked.h"
@@ -175,7 +176,7 @@ static bool waits (request *q, reply *p, const job_row *j, int64_t seconds) {
   if (api_is_over (j) || q->last || seconds <= 0)
     return false;
   if (!q->wait_until_ns)
-    q->wait_until_ns = service_now_ns () + seconds * 1000000000;
+    q->wait_until_ns = monotonic_ns () + seconds * 1000000000;
   p->wait = j->id;
   return true;
 }
@@ -295,8 +296,7 @@ static bool is_new (service *s, const request *q, const char *id) {
 
 static void reply_valid (reply *p, const asked *a) {
   json_writer w;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "id", a->id);
   json_add_bool (&w, "valid", true);
   json_close_object (&w);
@@ -392,8 +392,7 @@ void api_jobs (service *s, request *q, reply *p) {
     reply_error (p, q, &err);
     return;
   }
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_array (&w, "jobs");
   for (int i = 0; i < n; i++)
     api_put_status (&w, s, q, &all[i], false);

@@ -253,8 +253,7 @@ static void reply_filter (reply *p, const asked_nodes *all, const bool *passes, 
                           int n) {
   json_writer w;
   qsort (refused, (size_t)n, sizeof *refused, by_name);
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "Error", "");
   json_add_raw (&w, "FailedAndUnresolvableNodes", "{}");
   json_add_object (&w, "FailedNodes");

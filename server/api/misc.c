@@ -2,7 +2,6 @@
 /* Questions to the service about itself. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -43,8 +42,7 @@ void api_ready (service *s, request *q, reply *p) {
 void api_version (service *s, request *q, reply *p) {
   json_writer w;
   (void)s, (void)q;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_text (&w, "api", "v1");
   json_add_text (&w, "ferry", PACKAGE_VERSION);
   json_close_object (&w);
@@ -54,8 +52,7 @@ void api_version (service *s, request *q, reply *p) {
 void api_devices (service *s, request *q, reply *p) {
   json_writer w;
   (void)q;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_array (&w, "devices");
   for (const char *const *at = s->options.devices; at && *at; at++)
     json_put_text (&w, *at);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A JSON patch (RFC 6902) as it is made, and its text in base64, in which an admission review has
  * it. */
-#ifndef FERRY_SERVER_API_PATCH_H
-#define FERRY_SERVER_API_PATCH_H
+#pragma once
 
 #include "base/json.h"
 
@@ -19,5 +18,3 @@ void patch_add_raw (patch *p, const char *path, const char *json_text);
 void patch_put (patch *p, const json *object, const char *path, const char *key, const char *text);
 /* NULL: no change, or *err. */
 const char *patch_end (patch *p, error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cards in the words of pods and nodes of Kubernetes. */
-#ifndef FERRY_SERVER_API_PODS_H
-#define FERRY_SERVER_API_PODS_H
+#pragma once
 
 #include "base/json.h"
 #include "server/protocol/message.h"
@@ -13,5 +12,3 @@
 
 /* Bytes, or a quantity as Kubernetes writes them: "24Gi". */
 bool k8s_quantity (request *q, const char *text, int64_t *out) MUST_CHECK;
-
-#endif

@@ -19,8 +19,8 @@ const char *api_job_file (service *s, request *q, const job_row *j, const char *
   if (!d)
     return NULL;
   json root = json_root (d), files = json_member (&root, "files");
-  json one = json_member (&files, name);
-  if (json_get_text (&one, &text, err) && text && (*digest = arena_string (q->arena, text, err)))
+  if (json_read_text (&files, name, &text, err) && text &&
+      (*digest = arena_string (q->arena, text, err)))
     path = store_file (s->store, *digest, q->arena, err);
   json_close (d);
   return path;

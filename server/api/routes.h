@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From a request to a reply: who may ask, and which function answers.  No sockets here. */
-#ifndef FERRY_SERVER_API_ROUTES_H
-#define FERRY_SERVER_API_ROUTES_H
+#pragma once
 
 #include "server/service/service.h"
 
@@ -32,5 +31,3 @@ bool routes_events (service *s, const char *job, const char *owner, int64_t *aft
 #define ROUTE(method, path, role, body, query, function) route_function function;
 #include "server/api/routes.def"
 #undef ROUTE
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces: uploaded in any form that import reads, made by a worker, named by their bytes. */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -326,8 +325,7 @@ void api_traces (service *s, request *q, reply *p) {
     reply_error (p, q, &err);
     return;
   }
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_array (&w, "traces");
   for (int i = 0; i < n; i++)
     put_trace (&w, &all[i]);

@@ -238,8 +238,8 @@ static bool is_first (const json *list, size_t at, error *wrong) {
   const char *name = "", *other = "";
   bool ok = json_get_text (&mine, &name, wrong);
   for (size_t i = 0; ok && i < at; i++) {
-    json before = json_element (list, i), n = json_member (&before, "name");
-    ok = json_get_text (&n, &other, wrong) &&
+    json before = json_element (list, i);
+    ok = json_read_text (&before, "name", &other, wrong) &&
          (strcmp (name, other) != 0 || json_error (&mine, wrong, "another job has this name"));
   }
   return ok;
@@ -367,8 +367,7 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
     return false;
   json root = json_root (d);
   error wrong = { 0 };
-  json_begin (&r.w, 0);
-  json_open_object (&r.w);
+  json_begin_object (&r.w, 0);
   bool object = json_is_object (&root) || json_error (&root, &wrong, "must be an object");
   if (!object || !known_only (k, &root, &wrong))
     asked_add_fault (out, &wrong);
@@ -399,8 +398,7 @@ bool asked_import (const char *digest, const char *fingerprint, const char *name
                    asked *out, error *err) {
   *out = (asked){ 0 };
   reader r = { .out = out, .arena = a };
-  json_begin (&r.w, 0);
-  json_open_object (&r.w);
+  json_begin_object (&r.w, 0);
   json_add_text (&r.w, "body", digest);
   if (fingerprint)
     json_add_text (&r.w, "fingerprint", fingerprint);

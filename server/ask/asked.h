@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The question in a request for a job: read from its body, kept as canonical text, and turned into
    the command line of a worker.  Equal questions have equal texts, and so the same id. */
-#ifndef FERRY_SERVER_ASK_ASKED_H
-#define FERRY_SERVER_ASK_ASKED_H
+#pragma once
 
 #include "server/protocol/kinds.h"
 #include "server/protocol/message.h"
@@ -53,5 +52,3 @@ typedef struct job_call {
 /* most_s: no time limit is longer. */
 bool asked_call (const job_kind *k, const char *text, int64_t most_s, arena *a, job_call *out,
                  error *err) MUST_CHECK;
-
-#endif

@@ -100,9 +100,9 @@ static bool add_file (line *l, const char *name, const json *digest) {
 static bool put_jobs (line *l, const json *root) {
   json list = json_member (root, "jobs");
   for (size_t i = 0; i < json_count (&list) && i < MOST_PACK_JOBS; i++) {
-    json e = json_element (&list, i), n = json_member (&e, "name"), t = json_member (&e, "trace");
+    json e = json_element (&list, i), t = json_member (&e, "trace");
     const char *name = "";
-    if (!json_get_text (&n, &name, l->err))
+    if (!json_read_text (&e, "name", &name, l->err))
       return false;
     /* No file that is written beside it ends so, and `ferry pack` names the job by the rest. */
     const char *file = arena_format (l->arena, l->err, "./%s.trace.json", name);
@@ -168,11 +168,10 @@ bool asked_call (const job_kind *k, const char *text, int64_t most_s, arena *a, 
   json root = json_root (d);
   bool ok = put (&l, k->command);
   if (k->operand == OPERAND_BODY) {
-    json print = json_member (&root, "fingerprint");
-    json file = json_member (&root, "name");
     const char *given = NULL, *name = NULL;
     ok = ok && put (&l, "import") && put_operand (&l, k, &root) && put (&l, "./trace.json") &&
-         json_get_text (&print, &given, err) && json_get_text (&file, &name, err);
+         json_read_text (&root, "fingerprint", &given, err) &&
+         json_read_text (&root, "name", &name, err);
     out->fingerprint = given ? arena_string (a, given, err) : NULL;
     out->name = name ? arena_format (a, err, "./%s", name) : NULL;
     json_close (d);

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -204,11 +203,10 @@ bool client_complain (const answer *a, const char *path, error *err) {
   json root = d ? json_root (d) : (json){ 0 };
   json text = d ? json_member (&root, "detail") : (json){ 0 };
   json list = d ? json_member (&root, "errors") : (json){ 0 };
-  json first = json_element (&list, 0), place = json_member (&first, "pointer");
-  json fault = json_member (&first, "detail");
+  json first = json_element (&list, 0);
   const char *where = "";
-  if (json_count (&list) > 0 && json_get_text (&fault, &detail, &ignored) &&
-      json_get_text (&place, &where, &ignored))
+  if (json_count (&list) > 0 && json_read_text (&first, "detail", &detail, &ignored) &&
+      json_read_text (&first, "pointer", &where, &ignored))
     error_at (err, ERR_usage, where, "%s", detail ? detail : "");
   else if (d && json_get_text (&text, &detail, &ignored) && detail)
     error_set (err, kind, "the server says: %s%s", detail,
@@ -334,8 +332,8 @@ static bool is_done (const bytes *status, error *err) {
   if (!d)
     return false;
   json root = json_root (d), s = json_member (&root, "state");
-  json problem = json_member (&root, "problem"), text = json_member (&problem, "detail");
-  bool ok = json_get_text (&s, &state, err) && json_get_text (&text, &detail, err);
+  json problem = json_member (&root, "problem");
+  bool ok = json_get_text (&s, &state, err) && json_read_text (&problem, "detail", &detail, err);
   if (ok && (!state || strcmp (state, "done") != 0))
     ok = detail ? error_set (err, ERR_input, "the server says: %s", detail)
                 : error_set (err, ERR_input, "the import was stopped; sent again, it begins again");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The client of the service; the only door to libcurl.  What the server cannot take now is tried
    again, later each time; a server that is away is one clear line. */
-#ifndef FERRY_SERVER_CLIENT_CLIENT_H
-#define FERRY_SERVER_CLIENT_CLIENT_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -43,5 +42,3 @@ bool client_submit (client *c, const char *kind, const char *request, char job[2
 typedef void client_told (void *context, const char *data);
 bool client_follow (client *c, const char *job, client_told *told, void *context, bytes *status,
                     error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One exchange, for those who ask and those who listen. */
-#ifndef FERRY_SERVER_CLIENT_INNER_H
-#define FERRY_SERVER_CLIENT_INNER_H
+#pragma once
 
 #include <curl/curl.h>
 
@@ -22,5 +21,3 @@ void client_pause (int64_t ms);
 /* Both: *err, and false. */
 bool client_away (const client *c, CURLcode code, error *err);
 bool client_complain (const answer *a, const char *path, error *err);
-
-#endif

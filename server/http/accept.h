@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Takes connections from sockets and hands them on, in a thread of its own. Those that it has not
    taken when it stops wait in the sockets' queues, for the next who listens there. */
-#ifndef FERRY_SERVER_HTTP_ACCEPT_H
-#define FERRY_SERVER_HTTP_ACCEPT_H
+#pragma once
 
 #include "base/error.h"
 
@@ -20,5 +19,3 @@ typedef struct accept_to {
 accepting *accept_start (const int *sockets, int n, const accept_to *to, error *err) MUST_CHECK;
 /* None is taken any more when it returns. The sockets stay open. */
 void accept_stop (accepting *a);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Answers that never change, kept in memory as libmicrohttpd sends them: a second one needs neither
    the store nor a thread of ours. */
-#ifndef FERRY_SERVER_HTTP_ANSWERS_H
-#define FERRY_SERVER_HTTP_ANSWERS_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ void answers_keep (answers *a, const char *key, struct MHD_Response *response, i
 bool answers_queue (answers *a, const char *key, struct MHD_Connection *to, int64_t now_s,
                     int64_t *bytes, enum MHD_Result *result) MUST_CHECK;
 void answers_forget (answers *a);
-
-#endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/order.h"
 #include "base/patience.h"
 
@@ -115,7 +116,7 @@ static void *answer_all (void *context) {
 /* All are asked again after a change; one whose time is over for the last time. */
 static void ask_again (desk *d, bool all) {
   exchange **at = &d->waiting;
-  int64_t now = service_now_ns ();
+  int64_t now = monotonic_ns ();
   while (*at) {
     exchange *e = *at;
     bool over = now >= e->request.wait_until_ns || d->draining;
@@ -137,7 +138,7 @@ bool desk_stream (desk *d, exchange *e) {
   bool room = has_room (d, e);
   if (room) {
     e->after = e->reply.stream_after;
-    e->told_ns = service_now_ns ();
+    e->told_ns = monotonic_ns ();
     e->next = d->streams;
     d->streams = e;
     d->n_streams++;
@@ -185,7 +186,7 @@ void desk_forget (desk *d, exchange *e) {
 static void feed (desk *d, exchange *e, bool look) {
   static const char alive[] = ": alive\n\n", shutdown[] = "event: shutdown\ndata: {}\n\n";
   error err = { 0 };
-  int64_t now = service_now_ns (), before = e->text.size, from = e->after;
+  int64_t now = monotonic_ns (), before = e->text.size, from = e->after;
   if (e->last)
     return;
   look |= e->more && !before;
@@ -215,7 +216,7 @@ static void feed (desk *d, exchange *e, bool look) {
 /* Until the next waiter's time is over, at most a quarter of a second, or until something changes.
  */
 static void nap (desk *d) {
-  int64_t ns = SECOND / 4, now = service_now_ns ();
+  int64_t ns = SECOND / 4, now = monotonic_ns ();
   for (const exchange *e = d->waiting; e; e = e->next)
     ns = min_of (ns, e->request.wait_until_ns - now);
   if (d->changed || d->fresh || ns <= 0)
@@ -247,9 +248,9 @@ static void *watch (void *context) {
     nap (d);
     /* News of another replica may be lost with a connection. */
     bool late =
-        store_is_shared (d->service->store) && service_now_ns () - looked_ns > LOOK_S * SECOND;
+        store_is_shared (d->service->store) && monotonic_ns () - looked_ns > LOOK_S * SECOND;
     bool all = d->changed || late, revoked = follow_tokens (d->service);
-    looked_ns = all ? service_now_ns () : looked_ns;
+    looked_ns = all ? monotonic_ns () : looked_ns;
     d->changed = d->fresh = false;
     atomic_store (&d->service->metrics[METRIC_http_suspended], d->n_waiting + d->n_streams);
     ask_again (d, all);
@@ -300,12 +301,11 @@ desk *desk_start (service *s, desk_ready *ready, void *context, error *err) {
 }
 
 void desk_drain (desk *d) {
-  int64_t until = service_now_ns () + 5 * SECOND;
+  int64_t until = monotonic_ns () + 5 * SECOND;
   pthread_mutex_lock (&d->lock);
   d->draining = d->changed = true;
   pthread_cond_broadcast (&d->change);
-  while (d->first || d->n_waiting || d->answering_now ||
-         (d->n_streams && service_now_ns () < until))
+  while (d->first || d->n_waiting || d->answering_now || (d->n_streams && monotonic_ns () < until))
     patience_wait (&d->change, &d->lock, SECOND / 20);
   pthread_mutex_unlock (&d->lock);
 }

@@ -2,8 +2,7 @@
 /* Requests on their way: a queue for the threads that answer, those that wait for a job, streams of
    events.  Knows no sockets: `ready` tells the door that a request has its reply, or a stream more
    text. */
-#ifndef FERRY_SERVER_HTTP_DESK_H
-#define FERRY_SERVER_HTTP_DESK_H
+#pragma once
 
 #include "server/api/routes.h"
 
@@ -39,5 +38,3 @@ void desk_forget (desk *d, exchange *e);
    stream whose reader is deaf is left after five seconds: it does not sleep. */
 void desk_drain (desk *d);
 void desk_stop (desk *d);
-
-#endif

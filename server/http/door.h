@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A request on its connection: shared by the files that take it in and send its reply. */
-#ifndef FERRY_SERVER_HTTP_DOOR_H
-#define FERRY_SERVER_HTTP_DOOR_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -43,5 +42,3 @@ void door_sleep (exchange *e);
 enum MHD_Result door_reply (door *r);
 /* Answered here and now, where the answer is in memory. */
 bool door_reply_kept (door *r, enum MHD_Result *result) MUST_CHECK;
-
-#endif

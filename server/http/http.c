@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "server/http/door.h"
 #include "server/http/listen.h"
 
@@ -61,7 +62,7 @@ static door *open_request (http *h, struct MHD_Connection *c, const char *path, 
   q->method = method;
   q->path = path;
   q->owner = "";
-  q->began_ns = service_now_ns ();
+  q->began_ns = monotonic_ns ();
   MHD_get_connection_values (c, MHD_HEADER_KIND, take_field, q);
   MHD_get_connection_values (c, MHD_GET_ARGUMENT_KIND, take_field, q);
   request_name (q, h->salt, atomic_fetch_add (&h->requests, 1));
@@ -112,7 +113,7 @@ static enum MHD_Result put (door *r) {
     return door_reply (r);
   }
   r->put = true;
-  q->began_ns = service_now_ns ();
+  q->began_ns = monotonic_ns ();
   links_busy (r->http->links, r->link, LINK_BUSY);
   if (desk_put (r->http->desk, &r->e, door_sleep))
     return MHD_YES;
@@ -157,7 +158,7 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
 static void log_request (door *r) {
   char time[24], in[24], out[24], trace_id[33], span_id[17];
   const request *q = &r->e.request;
-  snprintf (time, sizeof time, "%.6f", (double)(service_now_ns () - q->began_ns) / 1e9);
+  snprintf (time, sizeof time, "%.6f", (double)(monotonic_ns () - q->began_ns) / 1e9);
   snprintf (in, sizeof in, "%lld", (long long)q->body_bytes);
   snprintf (out, sizeof out, "%lld", (long long)r->sent_bytes);
   snprintf (trace_id, sizeof trace_id, "%.32s", q->trace + 3);

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <linux/tcp.h>
 
+#include "base/clock.h"
 #include "base/order.h"
 #include "base/patience.h"
 
@@ -40,9 +40,7 @@ struct links {
 };
 
 static int64_t now_ms (void) {
-  struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+  return monotonic_ns () / 1000000;
 }
 
 static int64_t now_s (void) {

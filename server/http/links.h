@@ -4,8 +4,7 @@
    Where all places are taken, the one that has been still the longest leaves, and of those who have
    shown that they may ask nobody before the last stranger; strangers never get the last few places.
    A client that goes away before its request is complete is noticed within a second. */
-#ifndef FERRY_SERVER_HTTP_LINKS_H
-#define FERRY_SERVER_HTTP_LINKS_H
+#pragma once
 
 #include "base/error.h"
 
@@ -32,5 +31,3 @@ void links_busy (links *l, link_state *s, link_phase phase);
 void links_bytes (links *l, link_state *s, int64_t bytes);
 /* Its client may ask here. */
 void links_know (links *l, link_state *s);
-
-#endif

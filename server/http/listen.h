@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sockets to listen on: addresses, paths, and those that systemd hands over. */
-#ifndef FERRY_SERVER_HTTP_LISTEN_H
-#define FERRY_SERVER_HTTP_LISTEN_H
+#pragma once
 
 #include "base/error.h"
 
@@ -15,5 +14,3 @@ bool listen_prepare (int fd);
 void listen_name (int fd, char *name, int size);
 /* One datagram to systemd's socket, where there is one. */
 void listen_notify (const char *path, const char *text);
-
-#endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/sha256.h"
 #include "server/http/door.h"
 
@@ -19,7 +19,7 @@ static void add_headers (door *r, struct MHD_Response *out) {
 }
 
 static int64_t now_s (void) {
-  return service_now_ns () / 1000000000;
+  return monotonic_ns () / 1000000000;
 }
 
 /* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path,
@@ -132,7 +132,7 @@ static void measure (door *r) {
   service_count_of (s, METRIC_http_requests_total, method_of (&r->e.request), route,
                     status_text (r->e.reply.status));
   service_observe (s, METRIC_http_request_duration_seconds, route,
-                   service_now_ns () - r->e.request.began_ns);
+                   monotonic_ns () - r->e.request.began_ns);
 }
 
 enum MHD_Result door_reply (door *r) {

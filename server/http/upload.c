@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { SPARE_BYTES = 1 << 16, FIRST_BYTES = 16 << 10 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The body of a request as it comes: small ones in memory, uploads in a file of their own, which is
    made once there is more than a little: a flood of uploads that only begin makes none. */
-#ifndef FERRY_SERVER_HTTP_UPLOAD_H
-#define FERRY_SERVER_HTTP_UPLOAD_H
+#pragma once
 
 #include "base/sha256.h"
 #include "server/protocol/message.h"
@@ -25,5 +24,3 @@ bool upload_take (upload *u, request *q, const char *data, size_t size) MUST_CHE
 void upload_end (upload *u, request *q);
 /* The file goes, unless it was taken over. */
 void upload_forget (upload *u);
-
-#endif

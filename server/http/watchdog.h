@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Asks each thread of the library for an answer, again and again, on a connection of its own. Who
    is silent for too long hangs, and nothing but a new process helps its clients. */
-#ifndef FERRY_SERVER_HTTP_WATCHDOG_H
-#define FERRY_SERVER_HTTP_WATCHDOG_H
+#pragma once
 
 #include "base/error.h"
 
@@ -20,5 +19,3 @@ typedef struct watchdog_care {
 
 watchdog *watchdog_start (const watchdog_care *care, error *err) MUST_CHECK;
 void watchdog_stop (watchdog *w);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Claims of Kubernetes' dynamic resource allocation, as the webhook and `ferry advise` write them.
  */
-#ifndef FERRY_SERVER_PROTOCOL_CLAIMS_H
-#define FERRY_SERVER_PROTOCOL_CLAIMS_H
+#pragma once
 
 #include <ctype.h>
 #include <stdio.h>
@@ -24,5 +23,3 @@ static inline void claim_name (const char *fingerprint, char out[CLAIM_NAME]) {
   for (size_t n = strlen (out); n && out[n - 1] == '-'; n--)
     out[n - 1] = 0;
 }
-
-#endif

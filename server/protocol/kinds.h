@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The kinds of jobs, and what a request for one may say: one table for the reader of requests, the
    command line of the worker, and the client. */
-#ifndef FERRY_SERVER_PROTOCOL_KINDS_H
-#define FERRY_SERVER_PROTOCOL_KINDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ bool member_is_of (const member *m, const job_kind *k);
 /* Letters, digits and ._-, not led by a dot, at most 64. */
 bool name_is_plain (const char *text);
 bool digest_is_valid (const char *text); /* 64 lower case hexadecimal digits */
-
-#endif

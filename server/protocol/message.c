@@ -211,8 +211,7 @@ void reply_text (reply *p, int status, const char *type, const char *text) {
 /* ---- problems ---- */
 
 static void begin_problem (json_writer *w, const char *detail) {
-  json_begin (w, 0);
-  json_open_object (w);
+  json_begin_object (w, 0);
   json_add_text (w, "detail", detail);
 }
 

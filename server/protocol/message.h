@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A request and its reply, without sockets: what the routes take and give. */
-#ifndef FERRY_SERVER_PROTOCOL_MESSAGE_H
-#define FERRY_SERVER_PROTOCOL_MESSAGE_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/json.h"
@@ -106,5 +105,3 @@ void reply_faults (reply *p, const request *q, const fault *faults, int n);
 bool request_number (const request *q, reply *p, const char *name, int64_t most, int64_t *out);
 /* The error that a function below reported. */
 void reply_error (reply *p, const request *q, const error *err);
-
-#endif

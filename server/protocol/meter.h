@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Counts and durations by labels, as Prometheus reads them.  A series is named by the addresses of
    its labels' values: they must be texts that stay, of a small set. */
-#ifndef FERRY_SERVER_PROTOCOL_METER_H
-#define FERRY_SERVER_PROTOCOL_METER_H
+#pragma once
 
 #include "base/file.h"
 
@@ -22,5 +21,3 @@ void meter_count (meter *m, meter_labels of, int64_t n);
 void meter_observe (meter *m, meter_labels of, int64_t nano);
 /* The samples alone, each led by `name`. */
 bool meter_write (meter *m, const char *name, bytes *out, error *err) MUST_CHECK;
-
-#endif

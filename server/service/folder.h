@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Folders of the state, and small things with files. */
-#ifndef FERRY_SERVER_SERVICE_FOLDER_H
-#define FERRY_SERVER_SERVICE_FOLDER_H
+#pragma once
 
 #include "base/file.h"
 
@@ -17,5 +16,3 @@ bool file_take (const char *path, const char *to, char digest[65], int64_t *size
 bool file_read_own (const char *path, int64_t most, bytes *out, error *err) MUST_CHECK;
 bool file_exists (const char *path);
 bool file_has_bytes (const char *path);
-
-#endif

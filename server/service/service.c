@@ -9,13 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "server/service/folder.h"
-
-int64_t service_now_ns (void) {
-  struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 void service_count (service *s, metric m, int64_t n) {
   assert (s && m < METRICS);
@@ -63,8 +58,7 @@ static void write_line (service *s, field *fields, int n) {
   bytes line = { 0 };
   error ignored = { 0 };
   qsort (fields, (size_t)n, sizeof *fields, by_name);
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   for (int i = 0; i < n; i++)
     json_add_text (&w, fields[i].name, fields[i].value);
   json_close_object (&w);
@@ -143,7 +137,7 @@ service *service_new (const service_options *o, error *err) {
   }
   s->options = *o;
   pthread_mutex_init (&s->log_lock, NULL);
-  snprintf (s->worker, sizeof s->worker, "%ld.%lld", (long)getpid (), (long long)service_now_ns ());
+  snprintf (s->worker, sizeof s->worker, "%ld.%lld", (long)getpid (), (long long)monotonic_ns ());
   bool ok = make_folder (o->folder, "blobs", err) && make_folder (o->folder, "spool", err) &&
             make_folder (o->folder, "work", err);
   ok = ok && inventory_is_read (o->inventory, err);

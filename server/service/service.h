@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The service without sockets: what is shared by routes, workers and the HTTP layer.  Made once at
    the start; what changes later has its own lock. */
-#ifndef FERRY_SERVER_SERVICE_SERVICE_H
-#define FERRY_SERVER_SERVICE_SERVICE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -72,7 +71,6 @@ typedef struct service {
 service *service_new (const service_options *o, error *err) MUST_CHECK;
 void service_free (service *s);
 
-int64_t service_now_ns (void);
 /* Adds to a metric without labels; of one with some, in the order of metrics.def; a duration, or a
    ratio. */
 void service_count (service *s, metric m, int64_t n);
@@ -103,5 +101,3 @@ bool tokens_know (token_list *l, const char digest[65]);
 /* A new one: `text` for its owner, `line` for the file. */
 bool token_make (const char *owner, const char *role_name, char text[80], char line[160],
                  error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of the store. */
-#ifndef FERRY_SERVER_STORE_INNER_H
-#define FERRY_SERVER_STORE_INNER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,5 +64,3 @@ int64_t store_int (const sql_rows *r, int row, int column);
   store_inside (s, text, (const char *const[]){ __VA_ARGS__ },                                  \
                 (int)(sizeof ((const char *const[]){ __VA_ARGS__ }) / sizeof (char *)), a, out, \
                 err)
-
-#endif

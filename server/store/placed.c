@@ -2,7 +2,6 @@
 /* Pods that hold memory of a node's cards: expected when a scheduler asks where one fits, placed
    when it is bound, and gone when it ends. */
 #include <assert.h>
-#include <string.h>
 
 #include "server/store/inner.h"
 

@@ -23,8 +23,7 @@ static bool failed (PGconn *db, const PGresult *it, error *err) {
 
 static bool keep_rows (const PGresult *it, arena *a, sql_rows *out, error *err) {
   *out = (sql_rows){ PQntuples (it), PQnfields (it), NULL };
-  out->cells = NEW (a, (int64_t)out->rows * out->columns + 1, const char *, err);
-  if (!out->cells)
+  if (!ALLOC (a, out->cells, (int64_t)out->rows * out->columns + 1, err))
     return false;
   for (int i = 0; i < out->rows; i++)
     for (int k = 0; k < out->columns; k++)

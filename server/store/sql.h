@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A database as the store sees it: one statement at a time, every value a text, rows in an arena.
    The statements are the same for SQLite and PostgreSQL; they stand in store_*.c alone. */
-#ifndef FERRY_SERVER_STORE_SQL_H
-#define FERRY_SERVER_STORE_SQL_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -31,5 +30,3 @@ extern const sql_driver sql_postgres; /* open says so where ferry was built with
 static inline const char *sql_cell (const sql_rows *r, int row, int column) {
   return r->cells[row * r->columns + column];
 }
-
-#endif

@@ -3,7 +3,6 @@
    on the disk before it is answered. */
 #include <sqlite3.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "server/store/sql.h"
 
@@ -18,9 +17,7 @@ static bool failed (sqlite3 *db, error *err) {
 static bool keep_row (sqlite3_stmt *it, arena *a, sql_rows *out, int64_t *room, error *err) {
   int columns = sqlite3_column_count (it);
   out->columns = columns;
-  out->cells =
-      arena_grow (a, out->cells, room, (int64_t)(out->rows + 1) * columns, sizeof *out->cells, err);
-  if (!out->cells)
+  if (!GROW (a, out->cells, room, (int64_t)(out->rows + 1) * columns, err))
     return false;
   for (int i = 0; i < columns; i++) {
     const char *text = (const char *)sqlite3_column_text (it, i);

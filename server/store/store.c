@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "server/store/inner.h"
 
@@ -82,25 +83,19 @@ bool store_inside (store *s, const char *text, const char *const *values, int n,
   return s->driver->run (s->db, text, values, n, a, out, err);
 }
 
-static int64_t now_ns (void) {
-  struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 meter *store_meter (const store *s) {
   return s->durations;
 }
 
 /* Time with the statement, and of waiting for the connection. */
 static void measure (store *s, const char *op, int64_t from_ns) {
-  meter_observe (s->durations, (meter_labels){ { op } }, now_ns () - from_ns);
+  meter_observe (s->durations, (meter_labels){ { op } }, monotonic_ns () - from_ns);
 }
 
 bool store_run (store *s, const char *text, const char *const *values, int n, arena *a,
                 sql_rows *out, error *err) {
   assert (s && text && n >= 0);
-  int64_t from_ns = now_ns ();
+  int64_t from_ns = monotonic_ns ();
   pthread_mutex_lock (&s->lock);
   bool ok = store_inside (s, text, values, n, a, out, err);
   pthread_mutex_unlock (&s->lock);
@@ -113,7 +108,7 @@ bool store_read (store *s, const char *text, const char *const *values, int n, a
                  sql_rows *out, error *err) {
   assert (text && n >= 0 && (values || n == 0));
   store_reader *r = NULL;
-  int64_t from_ns = now_ns ();
+  int64_t from_ns = monotonic_ns ();
   for (int i = 0; i < READERS && !r; i++)
     if (pthread_mutex_trylock (&s->readers[i].lock) == 0)
       r = &s->readers[i];
@@ -129,7 +124,7 @@ bool store_read (store *s, const char *text, const char *const *values, int n, a
 
 bool store_begin (store *s, error *err) {
   pthread_mutex_lock (&s->lock);
-  s->began_ns = now_ns ();
+  s->began_ns = monotonic_ns ();
   if (store_inside (s, "begin", NULL, 0, NULL, NULL, err))
     return true;
   pthread_mutex_unlock (&s->lock);

@@ -4,8 +4,7 @@
    thread.  What is returned lives
    in the given arena.  Files are named by their digest and lie in the state folder; where several
    replicas share a database, it holds them too. */
-#ifndef FERRY_SERVER_STORE_STORE_H
-#define FERRY_SERVER_STORE_STORE_H
+#pragma once
 
 #include "server/protocol/meter.h"
 #include "base/arena.h"
@@ -174,5 +173,3 @@ bool store_saw (store *s, const char *job, error *err) MUST_CHECK;
 bool store_sweep (store *s, int64_t keep_ms, error *err) MUST_CHECK;
 bool store_count (store *s, store_counts *out, error *err) MUST_CHECK;
 bool store_count_kinds (store *s, arena *a, kind_count **out, int *n, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces, the uploads they came from, and their owners. */
 #include <assert.h>
-#include <string.h>
 
 #include "server/store/inner.h"
 

@@ -3,7 +3,6 @@
    Only this thread spawns, so that a worker's death with it is certain (PR_SET_PDEATHSIG follows
    the thread). */
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/order.h"
 #include "server/work/crew.h"
 #include "server/work/spare.h"
@@ -48,7 +48,7 @@ static void tell_found (crew *c, work *w) {
   if (store_event (c->service->store, &w->job, kind, w->found, &held, &err))
     service_changed (c->service);
   w->found[0] = 0;
-  w->told_ns = service_now_ns ();
+  w->told_ns = monotonic_ns ();
 }
 
 static void take_line (work *w) {
@@ -56,11 +56,10 @@ static void take_line (work *w) {
   json_document *d = json_open (w->line, (int64_t)w->line_bytes, &ignored);
   if (d && w->line_bytes < sizeof w->found) {
     json root = json_root (d), step = json_member (&root, "step_ns");
-    json bound = json_member (&root, "bound_ns");
     snprintf (w->found, sizeof w->found, "%.255s", w->line);
     w->finds = json_is_int (&step);
     if (!json_get_int (&step, 0, INT64_MAX, &w->step_ns, &ignored) ||
-        !json_get_int (&bound, 0, INT64_MAX, &w->bound_ns, &ignored))
+        !json_read_int (&root, "bound_ns", 0, INT64_MAX, &w->bound_ns, &ignored))
       w->bound_ns = 0;
   }
   json_close (d);
@@ -89,7 +88,7 @@ static void listen_to (work *w) {
    for good comes when that had time to be written. */
 static void send_stop (crew *c, work *w) {
   static const int rude[] = { SIGINT, SIGTERM, SIGKILL };
-  int64_t now = service_now_ns ();
+  int64_t now = monotonic_ns ();
   if (w->stop == STOP_NONE || now < w->signal_ns)
     return;
   if (w->stop != STOP_TIME && w->signals == 0)
@@ -189,7 +188,7 @@ static int64_t limit_s (const crew *c, const work *w) {
 
 static void tend (crew *c, work *w, bool woken) {
   work_end e = { 0 };
-  int64_t now = service_now_ns ();
+  int64_t now = monotonic_ns ();
   if (w->phase == WORK_STRANDED) {
     work_rescue (c->service, w);
     return;
@@ -220,7 +219,7 @@ static void tend (crew *c, work *w, bool woken) {
 
 static void begin_job (crew *c, work *w) {
   error err = { 0 };
-  w->beat_ns = service_now_ns ();
+  w->beat_ns = monotonic_ns ();
   /* The job is a span of its own in the trace of whoever asked for it first. */
   snprintf (w->trace_id, sizeof w->trace_id, "%.32s", w->job.trace ? w->job.trace : w->job.id);
   snprintf (w->span_id, sizeof w->span_id, "%.16s", w->job.id);
@@ -262,16 +261,16 @@ static void claim (crew *c) {
 
 static void reap (crew *c) {
   error err = { 0 };
-  if (!store_is_shared (c->service->store) || service_now_ns () - c->reaped_ns < 5 * SECOND)
+  if (!store_is_shared (c->service->store) || monotonic_ns () - c->reaped_ns < 5 * SECOND)
     return;
-  c->reaped_ns = service_now_ns ();
+  c->reaped_ns = monotonic_ns ();
   if (!store_reap (c->service->store, c->service->options.most_tries, &err))
     service_log (c->service, "error", err.text, NULL);
 }
 
 static void sweep (crew *c) {
   error err = { 0 };
-  int64_t now = service_now_ns (), keep_s = c->service->options.keep_s;
+  int64_t now = monotonic_ns (), keep_s = c->service->options.keep_s;
   if (!keep_s || (c->swept_ns && now - c->swept_ns < SWEEP_S * SECOND))
     return;
   c->swept_ns = now;
@@ -307,7 +306,7 @@ static void *supervise (void *context) {
   for (;;) {
     bool stopping = atomic_load (&c->service->stopping);
     if (stopping && !stop_ns)
-      stop_ns = service_now_ns ();
+      stop_ns = monotonic_ns ();
     if (stopping && !running (c)) {
       spares_close (c->service);
       return NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Workers: one thread claims jobs, and starts and ends their processes. */
-#ifndef FERRY_SERVER_WORK_CREW_H
-#define FERRY_SERVER_WORK_CREW_H
+#pragma once
 
 #include "server/service/service.h"
 
@@ -13,5 +12,3 @@ bool crew_start (service *s, error *err) MUST_CHECK;
 void crew_wake (service *s);
 /* Ends what is running, which goes back into the queue. */
 void crew_stop (service *s);
-
-#endif

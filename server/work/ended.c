@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "server/work/work.h"
 #include "server/service/folder.h"
 
@@ -52,16 +53,16 @@ static void strand (service *s, work *w, const error *err) {
   drop_folder (w);
   w->phase = WORK_STRANDED;
   w->stop = STOP_NONE;
-  w->told_ns = service_now_ns ();
+  w->told_ns = monotonic_ns ();
 }
 
 void work_rescue (service *s, work *w) {
   enum { RESCUE_NS = 1000000000 };
   error ignored = { 0 };
   bool ends = w->stop == STOP_DRAIN; /* the next daemon queues it */
-  if (!ends && service_now_ns () - w->told_ns < RESCUE_NS)
+  if (!ends && monotonic_ns () - w->told_ns < RESCUE_NS)
     return;
-  w->told_ns = service_now_ns ();
+  w->told_ns = monotonic_ns ();
   if (store_requeue (s->store, &w->job, false, &ignored) || ends)
     clear (s, w);
 }
@@ -73,8 +74,7 @@ void work_fail (service *s, work *w, const char *type, const char *detail) {
   error err = { 0 };
   bool held = false;
   const char *remains = work_keep_log (s, w, &err);
-  json_begin (&out, 0);
-  json_open_object (&out);
+  json_begin_object (&out, 0);
   json_add_text (&out, "detail", detail);
   json_add_text (&out, "type", type);
   json_close_object (&out);

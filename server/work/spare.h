@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Workers that wait for a job, since to start one takes longer than a small plan. Each serves one
    job, so nothing of an owner's is left for the next. */
-#ifndef FERRY_SERVER_WORK_SPARE_H
-#define FERRY_SERVER_WORK_SPARE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -36,5 +35,3 @@ void spares_fill (service *s, bool idle);
 bool spares_lost (service *s, pid_t pid);
 /* Ends them. */
 void spares_close (service *s);
-
-#endif

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/order.h"
 #include "server/work/spare.h"
 #include "server/work/work.h"
@@ -96,7 +97,7 @@ static bool run_limited (service *s, work *w, const char *const *arguments, int 
   w->pid = of.pid;
   w->pidfd = of.pidfd;
   w->progress = of.progress;
-  w->started_ns = service_now_ns ();
+  w->started_ns = monotonic_ns ();
   w->signals = 0;
   w->signal_ns = 0;
   return true;
@@ -283,8 +284,7 @@ const char *work_keep_log (service *s, work *w, error *err) {
   const char *kept = NULL;
   if (!w->folder[0])
     return NULL;
-  json_begin (&out, 0);
-  json_open_object (&out);
+  json_begin_object (&out, 0);
   json_add_object (&out, "files");
   bool ok = keep_file (s, w, "log", "log", &out, err);
   json_close_object (&out);
@@ -358,8 +358,7 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
   json_writer out;
   char trace[65] = "";
   bytes text = { 0 }, verified = { 0 };
-  json_begin (&out, 0);
-  json_open_object (&out);
+  json_begin_object (&out, 0);
   json_add_int (&out, "exit", w->status);
   json_add_object (&out, "files");
   bool ok =

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One worker: a job, its folder, and the process that works on it. */
-#ifndef FERRY_SERVER_WORK_WORK_H
-#define FERRY_SERVER_WORK_WORK_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -65,5 +64,3 @@ void work_ended (service *s, work *w, work_end e);
 void work_rescue (service *s, work *w);
 /* Ends the job as failed; `type` is a problem's. */
 void work_fail (service *s, work *w, const char *type, const char *detail);
-
-#endif

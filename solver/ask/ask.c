@@ -7,7 +7,6 @@
 #include "base/units.h"
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
-#include "solver/options/allowed.h"
 #include "solver/placed.h"
 #include "solver/recompute/recompute.h"
 #include "solver/refusal.h"

@@ -2,8 +2,7 @@
 /* The questions that people ask of the planner: a budget with its reserve, and an answer that names
    the smallest budget where none fits. The commands and the library ask alike, so they answer
    alike. */
-#ifndef FERRY_SOLVER_ASK_ASK_H
-#define FERRY_SOLVER_ASK_ASK_H
+#pragma once
 
 #include "solver/options/allowed.h"
 #include "solver/options/options.h"
@@ -52,5 +51,3 @@ enum { ASK_OTHERS = 2 };
    gap. */
 bool ask_others_of (const trace *t, const ask *q, const allowed *most, int64_t step_ns,
                     ask_other out[ASK_OTHERS], int *count, error *err) MUST_CHECK;
-
-#endif

@@ -2,8 +2,7 @@
 /* Plans for ranks that share the links of one host. Several ways are tried: plans for the
    link alone, for what is left of it while all ranks copy, and ranks that differ from their
    neighbours; the simulation of all ranks together says which is fastest. */
-#ifndef FERRY_SOLVER_ASK_RANKS_H
-#define FERRY_SOLVER_ASK_RANKS_H
+#pragma once
 
 #include "solver/ask/ask.h"
 #include "trace/host.h"
@@ -87,5 +86,3 @@ bool ranks_solve (const ranks_job *jobs, const ranks_question *r, arena *a, rank
 /* All ranks have that trace. */
 bool ranks_solve_equal (const trace *t, const ranks_question *r, const ask *q, arena *a,
                         ranks_answer *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The bytes that ranks must carry over the links that they share: rows of a bound for all. */
-#ifndef FERRY_SOLVER_ASK_RANKS_BOUND_H
-#define FERRY_SOLVER_ASK_RANKS_BOUND_H
+#pragma once
 
 #include "trace/host.h"
 #include "trace/trace.h"
@@ -16,5 +15,3 @@ bool crossing_of (const trace *t, int64_t budget_bytes, crossing *out, error *er
 /* No step of n ranks is faster, whatever each does: the group's link takes so long. ranks[i] is on
    card i. */
 int64_t crossing_ns (const host_group *g, const crossing *ranks, int32_t n);
-
-#endif

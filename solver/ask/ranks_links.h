@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rest of a card's link while others of its host copy: the links that ranks are planned
    for. */
-#ifndef FERRY_SOLVER_ASK_RANKS_LINKS_H
-#define FERRY_SOLVER_ASK_RANKS_LINKS_H
+#pragma once
 
 #include "solver/ask/ranks.h"
 
@@ -21,5 +20,3 @@ device_link sharing_one_way (const sharing *s, int32_t rank);
 /* The kind is one before RANKS_turns. */
 device_link sharing_link (const sharing *s, ranks_kind kind, int32_t rank);
 bool sharing_same (const device_link *a, const device_link *b);
-
-#endif

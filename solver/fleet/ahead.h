@@ -2,8 +2,7 @@
 /* Points of a curve that are planned side by side: each on a lane, ahead of the one whose turn it
    is.  A point that turns out not to be needed is dropped with its lane, so the curve is the same
    with any number of threads. */
-#ifndef FERRY_SOLVER_FLEET_AHEAD_H
-#define FERRY_SOLVER_FLEET_AHEAD_H
+#pragma once
 
 #include "solver/fleet/curve.h"
 
@@ -16,5 +15,3 @@ ahead *ahead_new (const trace *t, const curve_options *o, const curve *c, error 
 /* Point i as curve_solve has it, with its plan in `to`; points are taken as their budgets rise. */
 bool ahead_take (ahead *w, int32_t i, arena *to, curve_point *out, error *err) MUST_CHECK;
 void ahead_free (ahead *w); /* NULL: nothing */
-
-#endif

@@ -2,8 +2,7 @@
 /* Other ways to serve jobs that want one card: swap nothing, take turns, an even split, or
    TENSILE's rule.  Each is judged as our own choice is: by the machine model, with all of them
    running. */
-#ifndef FERRY_SOLVER_FLEET_ALTERNATIVES_H
-#define FERRY_SOLVER_FLEET_ALTERNATIVES_H
+#pragma once
 
 #include "solver/fleet/cards.h"
 
@@ -35,5 +34,3 @@ typedef struct rival {
 bool alternatives_of (const cards_job *jobs, int32_t n_jobs, const cards_options *o,
                       const cards_answer *ours, arena *a, alternative out[ALTERNATIVES],
                       error *err) MUST_CHECK;
-
-#endif

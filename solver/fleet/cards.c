@@ -191,8 +191,7 @@ bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_option
     return error_set (err, ERR_usage, "%d jobs on %d cards: 1 to %d jobs on 1 to %d cards", n_jobs,
                       o->n_cards, CARDS_MOST_JOBS, CARDS_MOST);
   placing *p = NEW (a, 1, placing, err);
-  out->places = NEW (a, n_jobs, cards_place, err);
-  if (!p || !out->places)
+  if (!ALLOC (a, out->places, n_jobs, err) || !p)
     return false;
   *p = (placing){ .jobs = jobs, .n_jobs = n_jobs, .o = o, .a = a, .out = out };
   p->left_ticks = o->total_ticks;

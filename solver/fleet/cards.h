@@ -4,8 +4,7 @@
    exact. But it rests on shares that nobody enforces; so from there the samples are exchanged while
    the machine model, which runs all of a card's plans together, says that it helps, and are planned
    once more with what was left over. */
-#ifndef FERRY_SOLVER_FLEET_CARDS_H
-#define FERRY_SOLVER_FLEET_CARDS_H
+#pragma once
 
 #include "solver/fleet/curve.h"
 #include "solver/fleet/pack_spread.h"
@@ -65,5 +64,3 @@ bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_option
 
 /* Bytes of a card that are left for the budgets of n_jobs jobs. */
 int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of solver/fleet/cards: the jobs' samples, and the machine model's word on
    plans that run together on one card. */
-#ifndef FERRY_SOLVER_FLEET_CARDS_INNER_H
-#define FERRY_SOLVER_FLEET_CARDS_INNER_H
+#pragma once
 
 #include "solver/fleet/needs.h"
 #include "solver/fleet/cards.h"
@@ -78,5 +77,3 @@ bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64
 
 /* On the card with the most room for it beside those that are there, at their floors. */
 bool cards_reason (placing *p, int32_t job, error *err) MUST_CHECK;
-
-#endif

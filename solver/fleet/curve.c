@@ -438,11 +438,7 @@ void curve_point_write (json_writer *w, const curve *c, int32_t i) {
     json_add_fixed (w, "gap", (double)step_of (p) / (double)p->lower_bound_ns - 1, 6);
   json_add_int (w, "lower_bound_ns", p->lower_bound_ns);
   json_add_int (w, "plan_of", p->plan_of);
-  json_put_key (w, "predicted");
-  if (p->plan)
-    predicted_write (w, &p->plan->predicted);
-  else
-    json_put_null (w);
+  predicted_write (w, "predicted", p->plan ? &p->plan->predicted : NULL);
   json_add_int (w, "price_ns_per_gib", curve_price_ns (c, i));
   json_add_bool (w, "reached", p->asked);
   json_add_bool (w, "wide", curve_is_wide (p));

@@ -2,8 +2,7 @@
 /* The worth of memory: the step time and its bound at several budgets, and the smallest budget that
    keeps a slowdown.  A plan for less memory is a candidate for more, and a bound for more memory
    holds for less, so both lines of a curve fall. */
-#ifndef FERRY_SOLVER_FLEET_CURVE_H
-#define FERRY_SOLVER_FLEET_CURVE_H
+#pragma once
 
 #include "solver/options/allowed.h"
 #include "solver/solve.h"
@@ -111,5 +110,3 @@ typedef struct min_memory {
    the range). */
 bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,
                     int64_t fine_bytes, arena *a, min_memory *out, error *err) MUST_CHECK;
-
-#endif

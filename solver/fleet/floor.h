@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The smallest budget that plans of whole ops can keep, and what it is made of: at one op, all that
    can be away is away. */
-#ifndef FERRY_SOLVER_FLEET_FLOOR_H
-#define FERRY_SOLVER_FLEET_FLOOR_H
+#pragma once
 
 #include "trace/device.h"
 #include "trace/trace.h"
@@ -46,5 +45,3 @@ typedef struct floor_request {
    parts and its op; else the op at which the host's memory does not suffice, or that none of these
    is the reason. Always false. */
 bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Memory that a step needs with everything on the device and nothing moved: one number, which every
    command and the library show, and which all percentages are of. */
-#ifndef FERRY_SOLVER_FLEET_NEEDS_H
-#define FERRY_SOLVER_FLEET_NEEDS_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -24,5 +23,3 @@ int64_t reserve_ppm (const trace *t);
 int64_t reserve_of (int64_t budget_bytes, int64_t ppm);
 /* The smallest budget that leaves these bytes beside its reserve. */
 int64_t reserve_onto (int64_t bytes, int64_t ppm);
-
-#endif

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/order.h"
 #include "base/units.h"
@@ -121,14 +120,12 @@ void node_choose (const node_facts *f, const node_question *q, const node_row *r
 /* ---- from JSON, and to it ---- */
 
 static bool get (const json *object, const char *key, int64_t least, int64_t *out, error *err) {
-  json j = json_member (object, key);
-  return json_get_int (&j, least, INT64_MAX, out, err);
+  return json_read_int (object, key, least, INT64_MAX, out, err);
 }
 
 static bool copy (const json *object, const char *key, arena *a, const char **out, error *err) {
   const char *text = NULL;
-  json j = json_member (object, key);
-  if (!json_get_text (&j, &text, err))
+  if (!json_read_text (object, key, &text, err))
     return false;
   *out = text ? arena_string (a, text, err) : NULL;
   return !text || *out;
@@ -172,8 +169,7 @@ bool node_read (const json *root, arena *a, node_facts *f, node_row **rows, int3
 
 static void put_rows (json_writer *w, const node_facts *f, const node_question *q,
                       const node_source *from) {
-  json_put_key (w, "rows");
-  json_open_array (w);
+  json_add_array (w, "rows");
   for (int32_t i = 0; i < from->n_rows; i++) {
     const node_row *row = &from->rows[i];
     json_open_object (w);

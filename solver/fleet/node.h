@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How many ranks of a job fit a host: chosen from plans that were simulated together. */
-#ifndef FERRY_SOLVER_FLEET_NODE_H
-#define FERRY_SOLVER_FLEET_NODE_H
+#pragma once
 
 #include "trace/host.h"
 
@@ -53,5 +52,3 @@ typedef struct node_source {
 } node_source;
 void node_answer_write (json_writer *w, const node_facts *f, const node_question *q,
                         const node_answer *a, const node_source *from);
-
-#endif

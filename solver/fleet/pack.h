@@ -2,8 +2,7 @@
 /* Several jobs on one card: one sampled point of each job's curves, so that budgets, link shares
    and host memory suffice for all and the worst or the total slowdown is smallest.  Exact over the
    samples. */
-#ifndef FERRY_SOLVER_FLEET_PACK_H
-#define FERRY_SOLVER_FLEET_PACK_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -37,5 +36,3 @@ typedef struct pack_answer {
 /* By the objective, ties by the other one and then by the first in order of choices. */
 bool pack_choose (const pack_job *jobs, int32_t n_jobs, const pack_limits *limits, arena *a,
                   pack_answer *out, error *err) MUST_CHECK;
-
-#endif

@@ -102,9 +102,8 @@ static bool spread (spreading *s, int64_t most_ppm, arena *scratch, reached *out
   uint32_t sets = 1u << s->p->n_jobs;
   int32_t cards = s->p->n_cards;
   int64_t *alone[PACK_MOST_CARDS] = { NULL };
-  out->total = NEW (scratch, (int64_t)sets * (cards + 1), int64_t, err);
-  out->last = NEW (scratch, (int64_t)sets * (cards + 1), uint32_t, err);
-  if (!out->total || !out->last)
+  if (!ALLOC (scratch, out->total, (int64_t)sets * (cards + 1), err) ||
+      !ALLOC (scratch, out->last, (int64_t)sets * (cards + 1), err))
     return false;
   for (uint32_t set = 1; set < sets; set++)
     out->total[set] = NOWHERE;

@@ -2,8 +2,7 @@
 /* Several jobs over several cards: the exact choice over samples. What a job may choose depends on
    the card and on how many jobs share it, so it is asked for by a call; what cards cannot hold is
    left out. */
-#ifndef FERRY_SOLVER_FLEET_PACK_SPREAD_H
-#define FERRY_SOLVER_FLEET_PACK_SPREAD_H
+#pragma once
 
 #include "solver/fleet/pack.h"
 
@@ -35,5 +34,3 @@ typedef struct pack_spread_answer {
    one. */
 bool pack_spread (const pack_spread_jobs *p, arena *a, pack_spread_answer *out,
                   error *err) MUST_CHECK;
-
-#endif

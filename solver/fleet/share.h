@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The time that jobs on one card cost each other, by the machine model of all of them together
    (docs/machine-model.md, "Several jobs on one card"). */
-#ifndef FERRY_SOLVER_FLEET_SHARE_H
-#define FERRY_SOLVER_FLEET_SHARE_H
+#pragma once
 
 #include "trace/simulate/simulate.h"
 
@@ -18,5 +17,3 @@ bool share_simulate (const share_job *jobs, int32_t n_jobs, bool plenty, arena *
 
 /* The device with that share of its link; the latency of a copy stays. */
 device share_link (const device *d, int64_t ppm);
-
-#endif

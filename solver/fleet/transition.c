@@ -22,14 +22,12 @@ static bool resident_of (const trace *t, const plan *p, arena *a, resident *out,
                  p->placement.pool_below_bytes, a, &out->units, err))
     return false;
   int32_t n = out->units.count;
-  out->offset = NEW (a, (int64_t)n + 1, int64_t, err);
-  if (!out->offset)
+  if (!ALLOC (a, out->offset, (int64_t)n + 1, err))
     return false;
   for (int32_t i = 0; i < n; i++)
     out->offset[i + 1] =
         out->offset[i] + (out->units.at[i].persistent ? out->units.at[i].granules : 0);
-  out->here = NEW (a, out->offset[n] + 1, bool, err);
-  if (!out->here)
+  if (!ALLOC (a, out->here, out->offset[n] + 1, err))
     return false;
   memset (out->here, true, (size_t)out->offset[n]);
   for (int32_t i = 0; i < p->n_moves; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From one plan of a job to another between two of its steps: which bytes must leave the card, and
    which must come. */
-#ifndef FERRY_SOLVER_FLEET_TRANSITION_H
-#define FERRY_SOLVER_FLEET_TRANSITION_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -15,5 +14,3 @@ typedef struct transition {
    is nobody's. Between steps only persistent tensors exist, and those parts are away that wrap. */
 bool transition_between (const trace *t, const plan *from, const plan *to, arena *scratch,
                          transition *out, error *err) MUST_CHECK;
-
-#endif

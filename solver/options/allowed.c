@@ -79,7 +79,7 @@ allowed allowed_of (const solve_options *o) {
 }
 
 void allowed_write (json_writer *w, const allowed *x) {
-  json_open_object (w);
+  json_add_object (w, "allowed");
   json_add_text (w, "order", order_words[x->order]);
   json_add_text (w, "recompute", recompute_words[x->recompute]);
   if (x->sections == SECTIONS_FIXED)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* All that a plan may do beside swapping: run ops in sections, make tensors again, move ops. */
-#ifndef FERRY_SOLVER_OPTIONS_ALLOWED_H
-#define FERRY_SOLVER_OPTIONS_ALLOWED_H
+#pragma once
 
 #include "solver/options/options.h"
 #include "trace/trace.h"
@@ -51,9 +50,8 @@ allowed allowed_of (const solve_options *o);
 extern const char *const recompute_words[], *const order_words[], *const section_order_words[],
                                                                       *const places_words[];
 
-/* {"order": "any", "recompute": "auto", "sections": "off"}, as the options would spell it. */
+/* "allowed": {"order": "any", "recompute": "auto", "sections": "off"}, as the options would spell
+   it. */
 void allowed_write (json_writer *w, const allowed *x);
 /* "swaps, recomputed tensors, ops in parts, ops in any order" */
 const char *allowed_text (const allowed *x, arena *a, error *err);
-
-#endif

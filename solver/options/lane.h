@@ -4,8 +4,7 @@
    as if it had never begun: the answer does not depend on how many threads there are.  The user's
    own functions are called from the user's thread alone: while it waits for a lane, it still asks
    whether to stop. */
-#ifndef FERRY_SOLVER_OPTIONS_LANE_H
-#define FERRY_SOLVER_OPTIONS_LANE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,5 +40,3 @@ void lane_wait (lane *x);
 void lane_take (lane *x, arena *to);
 /* Calls it off, and forgets what it did; nothing where it was not opened, or was taken. */
 void lane_drop (lane *x);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Wishes of the user, the effort that an inner call may spend, and the answer: the types that every
    room of the solver shares. */
-#ifndef FERRY_SOLVER_OPTIONS_OPTIONS_H
-#define FERRY_SOLVER_OPTIONS_OPTIONS_H
+#pragma once
 
 #include "solver/flow/bound.h"
 #include "solver/tuning/tuning.h"
@@ -144,5 +143,3 @@ certified solve_by_compute (const trace *t, const plan *p);
 certified solve_by_bound_of (const plan *other, const plan *p);
 /* The only writer of certificates. */
 void solve_write_certificate (plan *p, const certified *c);
-
-#endif

@@ -140,11 +140,9 @@ static void find_walls (climbing *c) {
 
 static bool start_climb (climbing *c, arena *a, error *err) {
   const trace *t = c->t;
-  c->order = NEW (a, t->n_ops, int32_t, err);
-  c->place = NEW (a, t->n_ops, int32_t, err);
-  c->live = NEW (a, (int64_t)t->n_ops + 1, int64_t, err);
-  c->wall = NEW (a, t->n_ops, bool, err);
-  if (!c->order || !c->place || !c->live || !c->wall || !uses_of (t, a, &c->uses, err))
+  if (!ALLOC (a, c->order, t->n_ops, err) || !ALLOC (a, c->place, t->n_ops, err) ||
+      !ALLOC (a, c->live, (int64_t)t->n_ops + 1, err) || !ALLOC (a, c->wall, t->n_ops, err) ||
+      !uses_of (t, a, &c->uses, err))
     return false;
   find_walls (c);
   for (int32_t k = 0; k < t->n_ops; k++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops moved where less lies over the budget, one at a time, as far as their dependences allow. */
-#ifndef FERRY_SOLVER_ORDER_CLIMB_H
-#define FERRY_SOLVER_ORDER_CLIMB_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -15,5 +14,3 @@ typedef struct climb_options {
 /* From the order of `t`; no runs where no move is worth anything. Adds what it took to *ticks. */
 bool order_climb (const trace *t, const climb_options *o, arena *a, op_run **runs, int32_t *n_runs,
                   int64_t *ticks, error *err) MUST_CHECK;
-
-#endif

@@ -4,8 +4,6 @@
    order among themselves. */
 #include "solver/order/updates.h"
 
-#include <stdlib.h>
-
 #include "trace/rewrite/order.h"
 
 typedef struct anchoring {
@@ -56,11 +54,8 @@ static void mark (anchoring *n, int32_t k) {
 
 static bool start_anchors (anchoring *n, bool **lives, arena *a, error *err) {
   const trace *t = n->t;
-  n->write = NEW (a, t->n_tensors, int32_t, err);
-  n->any = NEW (a, t->n_tensors, int32_t, err);
-  n->anchor = NEW (a, t->n_ops, int32_t, err);
-  *lives = NEW (a, t->n_ops, bool, err);
-  if (!n->write || !n->any || !n->anchor || !*lives)
+  if (!ALLOC (a, n->write, t->n_tensors, err) || !ALLOC (a, n->any, t->n_tensors, err) ||
+      !ALLOC (a, n->anchor, t->n_ops, err) || !ALLOC (a, *lives, t->n_ops, err))
     return false;
   for (int32_t x = 0; x < t->n_tensors; x++) {
     n->write[x] = n->any[x] = -1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The moments at which the stays of one step begin and end, as ranks on a circle: a step repeats,
    so what ends in the next one ends at the same rank. */
-#ifndef FERRY_SOLVER_PLACE_CIRCLE_H
-#define FERRY_SOLVER_PLACE_CIRCLE_H
+#pragma once
 
 #include "solver/place/stays.h"
 
@@ -21,5 +20,3 @@ static inline int64_t circle_ahead (const circle *c, int64_t rank, int64_t from)
 
 /* The same moment of the step that begins at `start`. */
 moment circle_moment (moment m, moment start, moment period);
-
-#endif

@@ -69,8 +69,7 @@ typedef struct pieces {
 
 static bool pieces_of (const stays *l, const places *out, arena *a, pieces *x, error *err) {
   int64_t n = 0, kept = 0;
-  x->bounds = NEW (a, 2 * out->n_runs, int64_t, err);
-  if (!x->bounds)
+  if (!ALLOC (a, x->bounds, 2 * out->n_runs, err))
     return false;
   for (int64_t i = 0; i < out->first_run[l->count]; i++) {
     x->bounds[n++] = out->runs[i].first;
@@ -81,9 +80,7 @@ static bool pieces_of (const stays *l, const places *out, arena *a, pieces *x, e
     if (kept == 0 || x->bounds[i] != x->bounds[kept - 1])
       x->bounds[kept++] = x->bounds[i];
   x->count = kept;
-  x->begins = NEW (a, kept / WORD + 1, uint64_t, err);
-  x->holder = NEW (a, kept + 1, int32_t, err);
-  if (!x->begins || !x->holder)
+  if (!ALLOC (a, x->begins, kept / WORD + 1, err) || !ALLOC (a, x->holder, kept + 1, err))
     return false;
   x->begins[0] = 1;
   x->holder[0] = NOBODY;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Stays that take over places of others, and the waits that this asks for. */
-#ifndef FERRY_SOLVER_PLACE_FOLLOW_H
-#define FERRY_SOLVER_PLACE_FOLLOW_H
+#pragma once
 
 #include "solver/place/circle.h"
 #include "solver/place/place.h"
@@ -17,5 +16,3 @@ void place_follow (const stays *l, places *out, int32_t before, int32_t next);
 /* Once all runs are known: each stay follows, round the step, the stay that had its places last. */
 bool place_follow_all (const stays *l, const circle *c, arena *a, places *out,
                        error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Free granules in lists, oldest first.  A list belongs to one stay that crosses the cut of the
    circle and comes back to it; list 0 is common. */
-#ifndef FERRY_SOLVER_PLACE_FREE_LISTS_H
-#define FERRY_SOLVER_PLACE_FREE_LISTS_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -34,5 +33,3 @@ int32_t free_lists_until (const free_lists *x, int32_t h);
 bool free_lists_give (free_lists *x, int32_t h, free_run run, arena *a, error *err) MUST_CHECK;
 /* Takes a run of at most `most` off the oldest; there must be one. */
 free_run free_lists_take (free_lists *x, int32_t h, int32_t most);
-
-#endif

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
+
 enum { PLACE = 512, FEW = 4000 };
 
 static int64_t rounded (int64_t bytes) {
@@ -69,23 +71,19 @@ static bool hole_give (holes *h, hole x, arena *a, error *err) {
 static int by_from (const void *a, const void *b, void *context) {
   const host_span *s = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-  if (s[i].from != s[j].from)
-    return s[i].from < s[j].from ? -1 : 1;
-  if (s[i].bytes != s[j].bytes)
-    return s[i].bytes > s[j].bytes ? -1 : 1;
-  return i < j ? -1 : 1;
+  return ORDER (s[i].from, s[j].from) ?: ORDER (s[j].bytes, s[i].bytes) ?: ORDER (i, j);
 }
 
 static int by_to (const void *a, const void *b, void *context) {
   const host_span *s = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-  return s[i].to != s[j].to ? (s[i].to < s[j].to ? -1 : 1) : (i < j ? -1 : i > j);
+  return ORDER (s[i].to, s[j].to) ?: ORDER (i, j);
 }
 
 static int by_size (const void *a, const void *b, void *context) {
   const host_span *s = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-  return s[i].bytes != s[j].bytes ? (s[i].bytes > s[j].bytes ? -1 : 1) : (i < j ? -1 : i > j);
+  return ORDER (s[j].bytes, s[i].bytes) ?: ORDER (i, j);
 }
 
 static int64_t pack_by_time (host_span *s, int32_t *order, int32_t n, int64_t first, arena *a,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Offsets in the pinned host arena.  A copy holds its bytes from the op that releases it to the op
    that the last copy in from it is for; the next user may start behind that op. */
-#ifndef FERRY_SOLVER_PLACE_HOST_PACK_H
-#define FERRY_SOLVER_PLACE_HOST_PACK_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -14,5 +13,3 @@ typedef struct host_span {
 
 /* Returns the size of the arena, -1 on failure. */
 int64_t host_pack (host_span *spans, int32_t count, arena *scratch, error *err) MUST_CHECK;
-
-#endif

@@ -17,10 +17,8 @@ static moment moment_of (const late_stays *s, int64_t rank) {
 
 bool late_begin (late_stays *s, arena *a, error *err) {
   assert (s->l->start_order && s->c->at);
-  s->when_ns = NEW (a, s->c->ranks, int64_t, err);
-  s->birth = NEW (a, s->l->count, int64_t, err);
-  s->end = NEW (a, s->l->count, int64_t, err);
-  if (!s->when_ns || !s->birth || !s->end)
+  if (!ALLOC (a, s->when_ns, s->c->ranks, err) || !ALLOC (a, s->birth, s->l->count, err) ||
+      !ALLOC (a, s->end, s->l->count, err))
     return false;
   for (int64_t i = 0; i < s->c->ranks; i++)
     s->when_ns[i] = moment_of (s, i).at_ns;
@@ -120,8 +118,7 @@ void late_choose (late_stays *s, lateness how) {
 
 static int by_place (const void *a, const void *b) {
   const lying *x = a, *y = b;
-  int order = order_int64 (&x->at, &y->at);
-  return order ? order : order_int32 (&x->stay, &y->stay);
+  return ORDER (x->at, y->at) ?: ORDER (x->stay, y->stay);
 }
 
 void late_sort (lying *at, int32_t count) {
@@ -191,9 +188,7 @@ static bool part (settling *g, const int64_t *bottom, arena *a, int64_t *ticks, 
   const late_stays *s = g->s;
   int32_t n = s->l->count;
   lying *at = NEW (a, n, lying, err);
-  g->birth = NEW (a, n, int64_t, err);
-  g->end = NEW (a, n, int64_t, err);
-  if (!at || !g->birth || !g->end)
+  if (!ALLOC (a, g->birth, n, err) || !ALLOC (a, g->end, n, err) || !at)
     return false;
   for (int32_t i = 0; i < n; i++) {
     at[i] = (lying){ bottom[i], i };
@@ -215,8 +210,7 @@ typedef struct started {
 
 static int by_start (const void *a, const void *b) {
   const started *x = a, *y = b;
-  int order = order_int64 (&x->rank, &y->rank);
-  return order ? order : order_int32 (&x->place, &y->place);
+  return ORDER (x->rank, y->rank) ?: ORDER (x->place, y->place);
 }
 
 /* Copies in start as their stays are born; `was` are the births of the run. */
@@ -224,8 +218,7 @@ static bool order_copies (const late_stays *s, const settling *g, const int64_t 
                           int32_t **in_order, error *err) {
   const stays *l = s->l;
   started *at = NEW (a, l->n_moves, started, err);
-  *in_order = NEW (a, l->n_moves, int32_t, err);
-  if (!at || !*in_order)
+  if (!ALLOC (a, *in_order, l->n_moves, err) || !at)
     return false;
   for (int32_t i = 0; i < l->n_moves; i++) {
     int32_t m = l->in_order[i], y = l->in_stay[m];
@@ -248,9 +241,7 @@ typedef struct moved {
 
 static bool list_moved (const circle *c, const int64_t *was, const int64_t *to, int32_t count,
                         arena *a, moved *m, error *err) {
-  m->first = NEW (a, c->ranks, int32_t, err);
-  m->next = NEW (a, count, int32_t, err);
-  if (!m->first || !m->next)
+  if (!ALLOC (a, m->first, c->ranks, err) || !ALLOC (a, m->next, count, err))
     return false;
   for (int32_t i = count - 1; i >= 0; i--)
     if (was[i] != to[i]) {

@@ -2,8 +2,7 @@
 /* Stays that are there for less of the step than in the run, so that all have a place in an arena:
    copies in start later, and ops wait for copies out.  Offsets are looked for as if stays were born
    late and ended early; then each is there for as long as what lies in its place allows. */
-#ifndef FERRY_SOLVER_PLACE_LATE_H
-#define FERRY_SOLVER_PLACE_LATE_H
+#pragma once
 
 #include "solver/place/circle.h"
 
@@ -50,5 +49,3 @@ bool late_settle (late_stays *s, const int64_t *bottom, circle *c, arena *a, int
    others, by the times of the run, get other places within the capacity. */
 bool late_ease (const late_stays *s, const late_things *t, int64_t limit_ticks, int64_t *offset,
                 arena *a, int64_t *ticks, error *err) MUST_CHECK;
-
-#endif

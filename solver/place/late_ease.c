@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/order.h"
@@ -137,9 +136,7 @@ static bool have_room (easing *f, int32_t stays) {
   if (need <= f->room)
     return true;
   f->room = need;
-  f->changes = NEW (f->arena, need, change, f->err);
-  f->other = NEW (f->arena, need, change, f->err);
-  return f->changes && f->other;
+  return ALLOC (f->arena, f->changes, need, f->err) && ALLOC (f->arena, f->other, need, f->err);
 }
 
 /* How the cost changes from offset to offset. */
@@ -203,8 +200,7 @@ static void move_to (easing *f, int32_t thing, int64_t offset) {
 
 static int by_cost (const void *a, const void *b) {
   const thing_cost *x = a, *y = b;
-  int order = order_int64 (&y->cost, &x->cost);
-  return order ? order : order_int32 (&x->thing, &y->thing);
+  return ORDER (y->cost, x->cost) ?: ORDER (x->thing, y->thing);
 }
 
 static void add_cost (void *context, int32_t x, int32_t y) {
@@ -234,16 +230,11 @@ static bool prepare (easing *f) {
   const late_stays *s = f->s;
   const stays *l = s->l;
   int32_t n = f->t->count;
-  f->spare_ns = NEW (f->arena, l->count, int64_t, f->err);
-  f->first = NEW (f->arena, (int64_t)n + 2, int32_t, f->err);
-  f->member = NEW (f->arena, l->count, int32_t, f->err);
-  f->bytes = NEW (f->arena, n, int64_t, f->err);
-  f->order = NEW (f->arena, n, thing_cost, f->err);
-  f->bottoms = NEW (f->arena, l->count, lying, f->err);
-  f->tops = NEW (f->arena, l->count, lying, f->err);
-  f->met = NEW (f->arena, l->count, int64_t, f->err);
-  if (!f->spare_ns || !f->first || !f->member || !f->bytes || !f->order || !f->bottoms ||
-      !f->tops || !f->met)
+  if (!ALLOC (f->arena, f->spare_ns, l->count, f->err) ||
+      !ALLOC (f->arena, f->first, (int64_t)n + 2, f->err) ||
+      !ALLOC (f->arena, f->member, l->count, f->err) || !ALLOC (f->arena, f->bytes, n, f->err) ||
+      !ALLOC (f->arena, f->order, n, f->err) || !ALLOC (f->arena, f->bottoms, l->count, f->err) ||
+      !ALLOC (f->arena, f->tops, l->count, f->err) || !ALLOC (f->arena, f->met, l->count, f->err))
     return false;
   for (int32_t i = 0; i < l->count; i++) {
     const timed_stay *x = &l->at[i];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Stays by the bytes that they lie in; nothing but the files of solver/place/late needs it. */
-#ifndef FERRY_SOLVER_PLACE_LATE_INNER_H
-#define FERRY_SOLVER_PLACE_LATE_INNER_H
+#pragma once
 
 #include "solver/place/late.h"
 
@@ -20,5 +19,3 @@ void late_each_two (const stays *l, const lying *at,
 /* From the birth of stay i, by a copy, to the start of its op; and what a copy takes by itself. */
 int64_t late_way_ns (const late_stays *s, int32_t i);
 int64_t late_copy_ns (const stays *l, int32_t move, bool out);
-
-#endif

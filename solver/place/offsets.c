@@ -5,36 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct change {
-  int32_t at;
-  int64_t bytes;
-} change;
-
-static int by_moment (const void *a, const void *b) {
-  const change *x = a, *y = b;
-  if (x->at != y->at)
-    return x->at < y->at ? -1 : 1;
-  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
-}
-
-bool offsets_least (const offset_problem *p, arena *scratch, int64_t *bytes, error *err) {
-  change *at = NEW (scratch, 2 * (int64_t)p->n_windows, change, err);
-  int64_t held = 0;
-  *bytes = 0;
-  if (!at)
-    return false;
-  for (int32_t i = 0; i < p->n_windows; i++) {
-    const offset_window *w = &p->windows[i];
-    at[2 * i] = (change){ w->from, w->high - w->low };
-    at[2 * i + 1] = (change){ w->end, w->low - w->high };
-  }
-  qsort (at, (size_t)p->n_windows * 2, sizeof *at, by_moment);
-  for (int32_t i = 0; i < 2 * p->n_windows; i++) {
-    held += at[i].bytes;
-    *bytes = held > *bytes ? held : *bytes;
-  }
-  return true;
-}
+#include "base/order.h"
 
 /* ---- one round ---- */
 
@@ -65,11 +36,7 @@ typedef struct rounds {
 
 static int by_rank (const void *a, const void *b) {
   const ranked *x = a, *y = b;
-  if (x->rank != y->rank)
-    return x->rank > y->rank ? -1 : 1;
-  if (x->second != y->second)
-    return x->second > y->second ? -1 : 1;
-  return x->thing < y->thing ? -1 : 1;
+  return ORDER (y->rank, x->rank) ?: ORDER (y->second, x->second) ?: ORDER (x->thing, y->thing);
 }
 
 /* All of it is there in every window, of which there are one or two. */
@@ -303,14 +270,13 @@ static bool find_fullest (rounds *r) {
 
 static bool start_rounds (rounds *r, error *err) {
   const offset_problem *p = r->p;
-  r->order = NEW (r->arena, p->n_things, ranked, err);
-  r->under = NEW (r->arena, p->n_things, ranked, err);
-  r->offset = NEW (r->arena, p->n_things, int64_t, err);
-  r->best = NEW (r->arena, p->n_things, int64_t, err);
-  r->held = NEW (r->arena, p->n_windows, held, err);
-  r->seen = NEW (r->arena, p->n_windows, int32_t, err);
-  r->fullest = NEW (r->arena, p->n_things, int64_t, err);
-  if (!r->order || !r->under || !r->offset || !r->best || !r->held || !r->seen || !r->fullest)
+  if (!ALLOC (r->arena, r->order, p->n_things, err) ||
+      !ALLOC (r->arena, r->under, p->n_things, err) ||
+      !ALLOC (r->arena, r->offset, p->n_things, err) ||
+      !ALLOC (r->arena, r->best, p->n_things, err) ||
+      !ALLOC (r->arena, r->held, p->n_windows, err) ||
+      !ALLOC (r->arena, r->seen, p->n_windows, err) ||
+      !ALLOC (r->arena, r->fullest, p->n_things, err))
     return false;
   for (int32_t j = 0; j < p->n_windows; j++) {
     const offset_window *w = &p->windows[j];

@@ -2,8 +2,7 @@
 /* Offsets in one range of bytes for things that are there for some of the time, known ahead: no two
    of them share a byte at one moment.  A thing may be there in several windows (it wraps around a
    step, or its parts come and go), always at one offset. */
-#ifndef FERRY_SOLVER_PLACE_OFFSETS_H
-#define FERRY_SOLVER_PLACE_OFFSETS_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -30,9 +29,6 @@ typedef struct offset_answer {
   int64_t ticks;        /* its effort: windows that were looked at */
 } offset_answer;
 
-/* The most bytes that are there at one moment: no answer is lower. */
-bool offsets_least (const offset_problem *p, arena *scratch, int64_t *bytes, error *err) MUST_CHECK;
-
 /* A stack of things that is always built on at its lowest place: those that are there the longest
    first, or the largest of bytes times moments. It says the order of things from below; the rounds
    lay them, and no higher. */
@@ -52,5 +48,3 @@ bool offsets_exact (const offset_problem *p, int64_t limit_ticks, arena *a, offs
 /* The first, and where that does not reach the capacity the second. */
 bool offsets_find (const offset_problem *p, int64_t limit_ticks, arena *a, offset_answer *out,
                    error *err) MUST_CHECK;
-
-#endif

@@ -52,8 +52,7 @@ static int32_t section_of (const int32_t *moments, int32_t n, int32_t moment) {
 static bool make_sections (exact *x, arena *a, error *err) {
   const offset_problem *p = x->p;
   int32_t n = 0, *moments = NEW (a, 2 * (int64_t)p->n_windows, int32_t, err);
-  x->spans = NEW (a, p->n_windows, span, err);
-  if (!moments || !x->spans)
+  if (!ALLOC (a, x->spans, p->n_windows, err) || !moments)
     return false;
   for (int32_t i = 0; i < p->n_windows; i++) {
     moments[2 * i] = p->windows[i].from;
@@ -100,8 +99,7 @@ static bool start_exact (exact *x, arena *a, error *err) {
         x->left_bytes[s] += w->high - w->low;
     }
   }
-  x->floors = NEW (a, depth, int64_t, err);
-  return x->floors;
+  return ALLOC (a, x->floors, depth, err);
 }
 
 /* ---- one thing ---- */
@@ -232,9 +230,7 @@ typedef struct candidate {
 
 static int lowest_first (const void *a, const void *b) {
   const candidate *x = a, *y = b;
-  if (x->low != y->low)
-    return x->low < y->low ? -1 : 1;
-  return x->rank < y->rank ? -1 : 1;
+  return ORDER (x->low, y->low) ?: ORDER (x->rank, y->rank);
 }
 
 /* No byte of a section is used below the lowest thing that is still to come there. */

@@ -31,9 +31,7 @@ typedef struct skyline {
 
 static int by_from (const void *a, const void *b) {
   const block *x = a, *y = b;
-  if (x->from != y->from)
-    return x->from < y->from ? -1 : 1;
-  return x->thing < y->thing ? -1 : x->thing > y->thing;
+  return ORDER (x->from, y->from) ?: ORDER (x->thing, y->thing);
 }
 
 /* All but the longest time without it. Windows of a thing are few. */
@@ -126,15 +124,7 @@ static int32_t next_unlaid (skyline *s, int32_t i) {
 }
 
 static int32_t first_from (const skyline *s, int32_t moment) {
-  int32_t low = 0, high = s->p->n_things;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (s->blocks[middle].from < moment)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (i, 0, s->p->n_things, s->blocks[i].from >= moment);
 }
 
 static bool fits_better (const skyline *s, const block *x, const block *y) {
@@ -227,10 +217,8 @@ bool offsets_skyline (const offset_problem *p, bool by_area, arena *a, int64_t *
   arena_mark mark = arena_here (a);
   int32_t n = p->n_things;
   skyline s = { .p = p, .by_area = by_area, .offset = offset, .ticks = ticks };
-  s.blocks = NEW (a, n, block, err);
-  s.unlaid = NEW (a, (int64_t)n + 1, int32_t, err);
-  s.at = NEW (a, 2 * (int64_t)n + 1, stretch, err);
-  if (!s.blocks || !s.unlaid || !s.at)
+  if (!ALLOC (a, s.blocks, n, err) || !ALLOC (a, s.unlaid, (int64_t)n + 1, err) ||
+      !ALLOC (a, s.at, 2 * (int64_t)n + 1, err))
     return false;
   for (int32_t i = 0; i < p->n_windows; i++)
     s.moments = (int32_t)max_of (s.moments, p->windows[i].end);

@@ -270,9 +270,8 @@ static int compare_runs (const void *a, const void *b) {
 static bool write_runs (placing *p) {
   const stays *l = p->l;
   places *out = p->out;
-  out->runs = NEW (p->arena, p->n_runs, granule_run, p->err);
-  out->first_run = NEW (p->arena, (int64_t)l->count + 1, int64_t, p->err);
-  if (!out->runs || !out->first_run)
+  if (!ALLOC (p->arena, out->runs, p->n_runs, p->err) ||
+      !ALLOC (p->arena, out->first_run, (int64_t)l->count + 1, p->err))
     return false;
   int64_t n = 0;
   for (int32_t i = 0; i < l->count; i++) {
@@ -299,13 +298,9 @@ static bool write_runs (placing *p) {
 /* Tables that all cuts share. */
 static bool prepare (placing *p) {
   int32_t n = p->l->count;
-  p->birth = NEW (p->arena, n, int64_t, p->err);
-  p->end = NEW (p->arena, n, int64_t, p->err);
-  p->home_of = NEW (p->arena, n, int32_t, p->err);
-  p->held = NEW (p->arena, n, int32_t, p->err);
-  p->crossing = NEW (p->arena, n, int32_t, p->err);
-  return p->birth && p->end && p->home_of && p->held && p->crossing &&
-         place_begin (p->l, p->arena, p->out, p->err);
+  return ALLOC (p->arena, p->birth, n, p->err) && ALLOC (p->arena, p->end, n, p->err) &&
+         ALLOC (p->arena, p->home_of, n, p->err) && ALLOC (p->arena, p->held, n, p->err) &&
+         ALLOC (p->arena, p->crossing, n, p->err) && place_begin (p->l, p->arena, p->out, p->err);
 }
 
 static void clear_places (placing *p) {

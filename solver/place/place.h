@@ -4,8 +4,7 @@
    The moments of one step lie on a circle.  It is cut where fewest granules are held; stays that
    cross the cut get their granules first and lend them, between their end and their next birth, to
    stays that fit in between. */
-#ifndef FERRY_SOLVER_PLACE_PLACE_H
-#define FERRY_SOLVER_PLACE_PLACE_H
+#pragma once
 
 #include "solver/place/stays.h"
 
@@ -44,5 +43,3 @@ bool place_arena (const stays *l, moment period, moment start, const arena_budge
 
 bool place (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
             error *err) MUST_CHECK;
-
-#endif

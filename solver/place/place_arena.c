@@ -86,9 +86,7 @@ static void join_parts (packing *p, int32_t unit, int32_t first, int32_t end) {
 
 static bool join_all (packing *p) {
   const stays *l = p->l;
-  p->thing = NEW (p->arena, l->count, int32_t, p->err);
-  p->low = NEW (p->arena, l->count, int64_t, p->err);
-  if (!p->thing || !p->low)
+  if (!ALLOC (p->arena, p->thing, l->count, p->err) || !ALLOC (p->arena, p->low, l->count, p->err))
     return false;
   for (int32_t i = 0; i < l->count; i++)
     p->thing[i] = i;
@@ -117,11 +115,9 @@ static bool is_cut (const packing *p, int32_t i) {
 
 static bool find_things (packing *p) {
   int32_t n = p->l->count;
-  p->thing_of = NEW (p->arena, n, int32_t, p->err);
-  p->base = NEW (p->arena, n, int64_t, p->err);
-  p->windows = NEW (p->arena, 2 * (int64_t)n, offset_window, p->err);
-  p->things = NEW (p->arena, n, offset_thing, p->err);
-  if (!p->thing_of || !p->base || !p->windows || !p->things)
+  if (!ALLOC (p->arena, p->thing_of, n, p->err) || !ALLOC (p->arena, p->base, n, p->err) ||
+      !ALLOC (p->arena, p->windows, 2 * (int64_t)n, p->err) ||
+      !ALLOC (p->arena, p->things, n, p->err))
     return false;
   for (int32_t i = 0; i < n; i++) {
     int32_t first = root (p, i);
@@ -167,9 +163,8 @@ static int64_t bottom_of (const packing *p, const offset_answer *found, int32_t 
 
 static bool write_runs (packing *p, const offset_answer *found, places *out) {
   const stays *l = p->l;
-  out->runs = NEW (p->arena, l->count, granule_run, p->err);
-  out->first_run = NEW (p->arena, (int64_t)l->count + 1, int64_t, p->err);
-  if (!out->runs || !out->first_run)
+  if (!ALLOC (p->arena, out->runs, l->count, p->err) ||
+      !ALLOC (p->arena, out->first_run, (int64_t)l->count + 1, p->err))
     return false;
   for (int32_t i = 0; i < l->count; i++) {
     out->runs[i] = (granule_run){ (int32_t)bottom_of (p, found, i), l->at[i].granules };

@@ -19,11 +19,8 @@ typedef struct named {
 
 static int compare_named (const void *a, const void *b) {
   const named *x = a, *y = b;
-  if (x->unit != y->unit)
-    return x->unit < y->unit ? -1 : 1;
-  if (x->part != y->part)
-    return x->part < y->part ? -1 : 1;
-  return x->timed_stay < y->timed_stay ? -1 : x->timed_stay > y->timed_stay;
+  return ORDER (x->unit, y->unit) ?: ORDER (x->part, y->part)
+         ?: ORDER (x->timed_stay, y->timed_stay);
 }
 
 /* Copies of a placed tensor have its place. */
@@ -73,15 +70,13 @@ static bool all_take_turns (const same *s) {
 static bool find_keys (same *s) {
   const stays *l = s->l;
   named *names = NEW (s->arena, l->count, named, s->err);
-  s->key = NEW (s->arena, l->count, int32_t, s->err);
-  s->stays = NEW (s->arena, l->count, int32_t, s->err);
-  s->first_stay = NEW (s->arena, (int64_t)l->count + 1, int32_t, s->err);
-  s->always = NEW (s->arena, l->count, bool, s->err);
-  s->weight = NEW (s->arena, l->count, int64_t, s->err);
-  s->runs = NEW (s->arena, l->count, granule_run *, s->err);
-  s->n_runs = NEW (s->arena, l->count, int32_t, s->err);
-  if (!names || !s->key || !s->stays || !s->first_stay || !s->always || !s->weight || !s->runs ||
-      !s->n_runs)
+  if (!ALLOC (s->arena, s->key, l->count, s->err) ||
+      !ALLOC (s->arena, s->stays, l->count, s->err) ||
+      !ALLOC (s->arena, s->first_stay, (int64_t)l->count + 1, s->err) ||
+      !ALLOC (s->arena, s->always, l->count, s->err) ||
+      !ALLOC (s->arena, s->weight, l->count, s->err) ||
+      !ALLOC (s->arena, s->runs, l->count, s->err) ||
+      !ALLOC (s->arena, s->n_runs, l->count, s->err) || !names)
     return false;
   for (int32_t i = 0; i < l->count; i++)
     names[i] = name_of (l, i);
@@ -155,7 +150,7 @@ static int compare_turns (const void *a, const void *b, void *context) {
     p = s->circle.birth[x];
     q = s->circle.birth[y];
   }
-  return p != q ? (p < q ? -1 : 1) : i < j ? -1 : i > j;
+  return ORDER (p, q) ?: ORDER (i, j);
 }
 
 bool same_take (same *s, int64_t i, int32_t key, int32_t *wanted) {
@@ -219,7 +214,7 @@ static bool give_all (same *s, turn how) {
 static int by_birth (const void *a, const void *b, void *context) {
   const same *s = context;
   int64_t x = s->circle.birth[*(const int32_t *)a], y = s->circle.birth[*(const int32_t *)b];
-  return x < y ? -1 : x > y;
+  return ORDER (x, y);
 }
 
 /* Round the step, each stay on an area follows the one before it. */
@@ -267,9 +262,8 @@ static bool write_runs (same *s) {
     }
   for (int32_t i = 0; i < l->count; i++)
     out->n_runs += next[s->key[i]];
-  out->runs = NEW (s->arena, out->n_runs, granule_run, s->err);
-  out->first_run = NEW (s->arena, (int64_t)l->count + 1, int64_t, s->err);
-  if (!out->runs || !out->first_run)
+  if (!ALLOC (s->arena, out->runs, out->n_runs, s->err) ||
+      !ALLOC (s->arena, out->first_run, (int64_t)l->count + 1, s->err))
     return false;
   for (int32_t i = 0; i < l->count; i++) {
     int32_t k = s->key[i];

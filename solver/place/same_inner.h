@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The state of place_same. Shared by solver/place/place_same, solver/place/same_meet and
    solver/place/same_turns; nothing else needs it. */
-#ifndef FERRY_SOLVER_PLACE_SAME_INNER_H
-#define FERRY_SOLVER_PLACE_SAME_INNER_H
+#pragma once
 
 #include "solver/place/circle.h"
 #include "solver/place/place.h"
@@ -72,5 +71,3 @@ bool same_take (same *s, int64_t area, int32_t key, int32_t *wanted) MUST_CHECK;
 /* Areas whose owners are there at the same time, where copies in can wait until they no longer are:
    those waits are asked for. The shortest first; *wanted is what there was none for. */
 bool same_take_turns (same *s, int32_t key, int32_t *wanted) MUST_CHECK;
-
-#endif

@@ -26,15 +26,7 @@ static int64_t wait_of (const same *s, int32_t x, int32_t y) {
 
 /* The first op that starts no sooner; past the last one: their number. */
 static int32_t op_from (const stays *l, int64_t at_ns) {
-  int32_t low = 0, high = l->trace->n_ops;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (l->start_ns[middle] < at_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (i, 0, l->trace->n_ops, l->start_ns[i] >= at_ns);
 }
 
 static void wait_for (same *s, int32_t x, int32_t y) {
@@ -86,8 +78,7 @@ static int64_t turns_in (same *s, const area *a, int32_t key, bool ask) {
 
 static int compare_offers (const void *a, const void *b) {
   const offer *x = a, *y = b;
-  int order = order_int64 (&x->wait_ns, &y->wait_ns);
-  return order ? order : order_int64 (&x->area, &y->area);
+  return ORDER (x->wait_ns, y->wait_ns) ?: ORDER (x->area, y->area);
 }
 
 /* All areas within the budget that could be had, the shortest wait first. */

@@ -145,12 +145,10 @@ static bool mark_clean (scheduling *s, const int32_t *moves, int32_t count, aren
 static bool take_wishes (scheduling *s, arena *scratch) {
   const wish *wishes = s->request->wishes;
   int32_t n_wishes = s->request->n_wishes;
-  s->moves = NEW (s->arena, n_wishes, wish, s->err);
-  if (!s->moves)
+  if (!ALLOC (s->arena, s->moves, n_wishes, s->err))
     return false;
   s->n_moves = n_wishes;
-  s->wished = NEW (s->arena, n_wishes, int32_t, s->err);
-  if (!s->wished)
+  if (!ALLOC (s->arena, s->wished, n_wishes, s->err))
     return false;
   for (int32_t i = 0; i < n_wishes; i++) {
     s->moves[i] = wishes[i];
@@ -257,8 +255,7 @@ static bool start_schedule (const schedule_request *r, arena *a, arena *scratch,
   assert (!o->arena_granule_bytes || s->granule_bytes == PLACEMENT_STEP);
   int64_t whole = o->arena_granule_bytes ? o->arena_granule_bytes : s->granule_bytes;
   s->budget_granules = o->budget_bytes / whole * (whole / s->granule_bytes);
-  s->plan = NEW (a, 1, plan, err);
-  return s->plan && schedule_write_head (s) && choose_units (s, scratch) &&
+  return ALLOC (a, s->plan, 1, err) && schedule_write_head (s) && choose_units (s, scratch) &&
          take_wishes (s, scratch);
 }
 

@@ -2,8 +2,7 @@
 /* From gaps and wished triggers to a complete plan: orders, waits, places, groups, pool, host
    offsets.  A forward run that counts bytes decides what fits when; the orders are read off it, and
    no figure of it is shown to anyone.  Every plan made here passes check. */
-#ifndef FERRY_SOLVER_PLACE_SCHEDULE_H
-#define FERRY_SOLVER_PLACE_SCHEDULE_H
+#pragma once
 
 #include "solver/flow/step.h"
 #include "solver/tuning/tuning.h"
@@ -89,5 +88,3 @@ plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, i
    small part of the time that finding an arena's offsets takes. */
 bool schedule_guessed (const schedule_request *r, arena *scratch, int64_t *step_ns,
                        error *err) MUST_CHECK;
-
-#endif

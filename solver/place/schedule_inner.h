@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of solver/place/schedule; nothing else needs it. */
-#ifndef FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
-#define FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
+#pragma once
 
 #include "solver/place/host_pack.h"
 #include "solver/place/stays.h"
@@ -49,5 +48,3 @@ bool schedule_write (scheduling *s, arena *scratch) MUST_CHECK;
 static inline int64_t schedule_part_bytes (const scheduling *s, const wish *w) {
   return unit_part_bytes (&s->units.at[w->unit], s->granule_bytes, w->part, w->of);
 }
-
-#endif

@@ -59,8 +59,7 @@ static bool write_moves (scheduling *s) {
   p->n_outs = l->n_outs;
   p->out_order = l->out_order;
   p->in_order = s->places.in_order ? s->places.in_order : l->in_order;
-  p->moves = NEW (s->arena, s->n_moves, move, s->err);
-  if (!p->moves)
+  if (!ALLOC (s->arena, p->moves, s->n_moves, s->err))
     return false;
   for (int32_t i = 0; i < s->n_moves; i++) {
     const wish *w = &s->moves[i];
@@ -93,8 +92,7 @@ static bool write_op_waits (scheduling *s) {
     if (w->wait_out && !w->clean && *at < count)
       *at = count;
   }
-  p->op_waits = NEW (s->arena, n, op_wait, s->err);
-  if (!p->op_waits)
+  if (!ALLOC (s->arena, p->op_waits, n, s->err))
     return false;
   int64_t known = NOTHING_NEEDED;
   for (int32_t k = 0; k < n; k++)
@@ -119,8 +117,7 @@ static bool write_places (scheduling *s) {
                      .n_stays = l->count };
   if (s->places.n_runs > INT32_MAX / 2)
     return error_set (s->err, ERR_internal, "the plan has too many runs of granules");
-  pl->stays = NEW (s->arena, l->count, stay, s->err);
-  if (!pl->stays)
+  if (!ALLOC (s->arena, pl->stays, l->count, s->err))
     return false;
   for (int32_t i = 0; i < l->count; i++) {
     int64_t first = s->places.first_run[i];

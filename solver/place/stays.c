@@ -3,8 +3,8 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 
 int wish_compare (const wish *x, const wish *y) {
@@ -18,28 +18,21 @@ int wish_compare (const wish *x, const wish *y) {
 static int by_place (const void *a, const void *b, void *context) {
   const wish *moves = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-  int order = wish_compare (&moves[i], &moves[j]);
-  return order ? order : (i < j ? -1 : i > j);
+  return wish_compare (&moves[i], &moves[j]) ?: ORDER (i, j);
 }
 
 static int by_out (const void *a, const void *b, void *context) {
   const wish *moves = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-  if (moves[i].out_turn != moves[j].out_turn)
-    return moves[i].out_turn < moves[j].out_turn ? -1 : 1;
-  if (moves[i].out_after != moves[j].out_after)
-    return moves[i].out_after < moves[j].out_after ? -1 : 1;
-  return i < j ? -1 : i > j;
+  return ORDER (moves[i].out_turn, moves[j].out_turn)
+         ?: ORDER (moves[i].out_after, moves[j].out_after) ?: ORDER (i, j);
 }
 
 static int by_need (const void *a, const void *b, void *context) {
   const wish *moves = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-  if (moves[i].in_turn != moves[j].in_turn)
-    return moves[i].in_turn < moves[j].in_turn ? -1 : 1;
-  if (moves[i].in_before != moves[j].in_before)
-    return moves[i].in_before < moves[j].in_before ? -1 : 1;
-  return i < j ? -1 : i > j;
+  return ORDER (moves[i].in_turn, moves[j].in_turn)
+         ?: ORDER (moves[i].in_before, moves[j].in_before) ?: ORDER (i, j);
 }
 
 static bool takes_turns (const wish *moves, int32_t n_moves) {
@@ -130,8 +123,7 @@ static bool index_rows (const stays *l, bool (*wanted) (const timed_stay *), boo
   out->offset = NEW (a, (int64_t)n + 1, int32_t, err);
   out->at = NEW (a, l->count, int32_t, err);
   int32_t *next = NEW (a, n, int32_t, err);
-  *granules = NEW (a, n, int64_t, err);
-  if (!out->offset || !out->at || !next || !*granules)
+  if (!ALLOC (a, *granules, n, err) || !out->offset || !out->at || !next)
     return false;
   for (int32_t i = 0; i < l->count; i++)
     if (wanted (&l->at[i]))

@@ -2,8 +2,7 @@
 /* The stays that a set of moves makes, what begins and what ends each, and the byte-counting
    forward run that says in which order.  Shared by the files of solver/place/schedule; nothing else
    needs it. */
-#ifndef FERRY_SOLVER_PLACE_STAYS_H
-#define FERRY_SOLVER_PLACE_STAYS_H
+#pragma once
 
 #include "solver/place/schedule.h"
 #include "trace/unit.h"
@@ -68,5 +67,3 @@ bool stays_order (stays *l, int64_t granules, arena *scratch, error *err) MUST_C
    `granules` is what may be held; level is nowhere above it. */
 bool stays_run (stays *l, int64_t granules, arena *scratch, moment *period, moment *start,
                 error *err) MUST_CHECK;
-
-#endif

@@ -45,9 +45,7 @@ static bool index_counted (forward *f, arena *a, error *err) {
   const stays *l = f->l;
   int32_t n = l->trace->n_ops;
   row_list *c = &f->counted;
-  c->offset = NEW (a, (int64_t)n + 2, int32_t, err);
-  c->at = NEW (a, 2 * (int64_t)l->n_moves, int32_t, err);
-  if (!c->offset || !c->at)
+  if (!ALLOC (a, c->offset, (int64_t)n + 2, err) || !ALLOC (a, c->at, 2 * (int64_t)l->n_moves, err))
     return false;
   for (int fill = 0; fill < 2; fill++) {
     for (int32_t i = 0; i < l->n_moves; i++) {
@@ -67,11 +65,8 @@ static bool index_counted (forward *f, arena *a, error *err) {
 bool stays_choose_begin (forward *f, arena *a, error *err) {
   assert (f->l && f->chooses);
   int32_t n = f->l->n_moves;
-  f->ready = NEW (a, n, int32_t, err);
-  f->in_place = NEW (a, n, int32_t, err);
-  f->met = NEW (a, n, bool, err);
-  f->chosen = NEW (a, n, int32_t, err);
-  if (!f->ready || !f->in_place || !f->met || !f->chosen || !index_counted (f, a, err))
+  if (!ALLOC (a, f->ready, n, err) || !ALLOC (a, f->in_place, n, err) ||
+      !ALLOC (a, f->met, n, err) || !ALLOC (a, f->chosen, n, err) || !index_counted (f, a, err))
     return false;
   for (int32_t i = 0; i < n; i++)
     f->in_place[f->l->in_order[i]] = i;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The state of the forward run.  Shared by solver/place/stays_run and solver/place/stays_choose;
    nothing else needs it. */
-#ifndef FERRY_SOLVER_PLACE_STAYS_INNER_H
-#define FERRY_SOLVER_PLACE_STAYS_INNER_H
+#pragma once
 
 #include "solver/flow/peaks.h"
 #include "solver/place/stays.h"
@@ -63,5 +62,3 @@ void stays_meet_all (forward *f);
 void stays_meet (forward *f, int32_t move);
 /* The first of those that could come in does. */
 void stays_ready_take (forward *f);
-
-#endif

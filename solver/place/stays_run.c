@@ -306,13 +306,9 @@ static int64_t next_event (const forward *f) {
 static bool prepare (forward *f, arena *a, error *err) {
   const stays *l = f->l;
   int32_t n = l->trace->n_ops;
-  f->ins_due = NEW (a, n, int32_t, err);
-  f->ins_done[0] = NEW (a, n, int32_t, err);
-  f->ins_done[1] = NEW (a, n, int32_t, err);
-  f->due = NEW (a, n, int64_t, err);
-  f->op_outs = NEW (a, n, int64_t, err);
-  if (!f->ins_due || !f->ins_done[0] || !f->ins_done[1] || !f->due || !f->op_outs ||
-      !peaks_build (&f->ahead, l->level, n, a, err))
+  if (!ALLOC (a, f->ins_due, n, err) || !ALLOC (a, f->ins_done[0], n, err) ||
+      !ALLOC (a, f->ins_done[1], n, err) || !ALLOC (a, f->due, n, err) ||
+      !ALLOC (a, f->op_outs, n, err) || !peaks_build (&f->ahead, l->level, n, a, err))
     return false;
   if (f->chooses && !stays_choose_begin (f, a, err))
     return false;

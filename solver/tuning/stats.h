@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The worth of each strategy of the search: counted where the stages run them, shown by `ferry
    solve -v`. */
-#ifndef FERRY_SOLVER_TUNING_STATS_H
-#define FERRY_SOLVER_TUNING_STATS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ typedef struct search_place {
 void stats_add (search_stats *s, strategy_id id, search_place from, search_place to);
 /* All that `of` counted; s may be NULL. */
 void stats_join (search_stats *s, const search_stats *of);
-
-#endif

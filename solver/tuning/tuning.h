@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every number that steers the search, with its range and its reason, in one table; and whether
    each strategy is on.  For developers and ablations: nobody who plans needs to set any. */
-#ifndef FERRY_SOLVER_TUNING_TUNING_H
-#define FERRY_SOLVER_TUNING_TUNING_H
+#pragma once
 
 #include "base/error.h"
 #include "solver/tuning/stats.h"
@@ -41,5 +40,3 @@ static inline bool tuned_on (const tuning *t, strategy_id id) {
 
 /* "NAME=VALUE,..."; a strategy's name takes 0 or 1, a list's NAME.K one number of it. */
 bool tuning_read (tuning *t, const char *text, error *err) MUST_CHECK;
-
-#endif

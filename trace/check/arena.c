@@ -14,9 +14,8 @@ static bool list_rows (finding *f) {
   checker *c = f->c;
   const placement *p = &c->p->placement;
   int64_t parts = 0;
-  f->first = NEW (c->a, c->n_units, int64_t, c->err);
-  f->of_moves = NEW (c->a, c->p->n_moves, int32_t, c->err);
-  if (!f->first || !f->of_moves)
+  if (!ALLOC (c->a, f->first, c->n_units, c->err) ||
+      !ALLOC (c->a, f->of_moves, c->p->n_moves, c->err))
     return false;
   for (int32_t u = 0; u < c->n_units; u++) {
     f->first[u] = parts;

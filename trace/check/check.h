@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Is a plan legal for a trace? Obvious loops, written from docs/formats.md and sharing
    nothing with the simulator or the solver.  It looks at no predicted, certificate, made_by. */
-#ifndef FERRY_TRACE_CHECK_CHECK_H
-#define FERRY_TRACE_CHECK_CHECK_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -26,5 +25,3 @@ const char *check_rule_says (check_rule rule); /* one sentence */
    ERR_infeasible; *broken is that rule. Another code is a failure to check. broken may be NULL. */
 bool check_plan (const trace *t, const plan *p, arena *scratch, check_rule *broken,
                  error *err) MUST_CHECK;
-
-#endif

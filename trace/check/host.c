@@ -24,9 +24,7 @@ static bool in_arena (checker *c, int32_t i) {
    the last of those that have it as their source. */
 static bool find_last_ins (checker *c) {
   int32_t n = c->p->n_moves;
-  c->last_in = NEW (c->a, n, int32_t, c->err);
-  c->last_in_steps = NEW (c->a, n, int32_t, c->err);
-  if (!c->last_in || !c->last_in_steps)
+  if (!ALLOC (c->a, c->last_in, n, c->err) || !ALLOC (c->a, c->last_in_steps, n, c->err))
     return false;
   for (int32_t i = 0; i < n; i++)
     c->last_in[i] = i;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of check: a plan's statements, derived once more from the trace. */
-#ifndef FERRY_TRACE_CHECK_INNER_H
-#define FERRY_TRACE_CHECK_INNER_H
+#pragma once
 
 #include "trace/check/check.h"
 #include "trace/rewrite/rewrite.h"
@@ -109,5 +108,3 @@ bool check_places (checker *c) MUST_CHECK;
 bool check_arena (checker *c) MUST_CHECK;
 bool check_host (checker *c) MUST_CHECK;
 bool check_safe (checker *c) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A line of places (granules, host bytes), of which each remembers who took it last. */
-#ifndef FERRY_TRACE_CHECK_LINE_H
-#define FERRY_TRACE_CHECK_LINE_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -23,5 +22,3 @@ bool line_bound (line_bounds *b, arena *a, int64_t first, int64_t end, error *er
 line *line_new (arena *a, line_bounds *bounds, error *err) MUST_CHECK;
 bool line_take (line *l, int64_t first, int64_t end, int32_t who, line_met *met,
                 void *context) MUST_CHECK;
-
-#endif

@@ -2,6 +2,7 @@
 /* Moves: of what, and when. */
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "trace/check/inner.h"
 
 static bool names_part (checker *c, int32_t i) {
@@ -53,15 +54,7 @@ static bool in_life (checker *c, int32_t i) {
 }
 
 int32_t check_use_after (const checker *c, const check_unit *u, int32_t after) {
-  int32_t low = u->first_use, high = u->first_use + u->n_uses;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (c->uses[middle].op > after)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
+  return FIRST_WHERE (i, u->first_use, u->first_use + u->n_uses, c->uses[i].op > after);
 }
 
 static bool not_in_use (checker *c, int32_t i) {
@@ -86,21 +79,14 @@ typedef struct sorted_move {
 
 static int by_time_in_part (const void *x, const void *y) {
   const sorted_move *a = x, *b = y;
-  if (a->unit != b->unit)
-    return a->unit < b->unit ? -1 : 1;
-  if (a->part != b->part)
-    return a->part < b->part ? -1 : 1;
-  if (a->out_after != b->out_after)
-    return a->out_after < b->out_after ? -1 : 1;
-  return (a->index > b->index) - (a->index < b->index);
+  return ORDER (a->unit, b->unit) ?: ORDER (a->part, b->part) ?: ORDER (a->out_after, b->out_after)
+         ?: ORDER (a->index, b->index);
 }
 
 static bool sort_moves (checker *c) {
   int32_t n = c->p->n_moves;
   arena_mark mark;
-  c->by_part = NEW (c->a, n, int32_t, c->err);
-  c->rank = NEW (c->a, n, int32_t, c->err);
-  if (!c->by_part || !c->rank)
+  if (!ALLOC (c->a, c->by_part, n, c->err) || !ALLOC (c->a, c->rank, n, c->err))
     return false;
   mark = arena_here (c->a);
   sorted_move *sorted = NEW (c->a, n, sorted_move, c->err);

@@ -2,6 +2,7 @@
 /* Granules: enough for every stay, and who takes over whose. */
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "trace/check/inner.h"
 #include "trace/check/line.h"
 
@@ -80,9 +81,7 @@ typedef struct in_time {
 
 static int by_op (const void *x, const void *y) {
   const in_time *a = x, *b = y;
-  if (a->op != b->op)
-    return a->op < b->op ? -1 : 1;
-  return (a->row > b->row) - (a->row < b->row);
+  return ORDER (a->op, b->op) ?: ORDER (a->row, b->row);
 }
 
 typedef struct taking {

@@ -54,9 +54,8 @@ static bool births (touches *x, int32_t op) {
 
 static bool chain_births (touches *x) {
   const checker *c = x->c;
-  x->born = NEW (c->a, c->n_ops, int32_t, c->err);
-  x->born_next = NEW (c->a, c->t->n_tensors, int32_t, c->err);
-  if (!x->born || !x->born_next)
+  if (!ALLOC (c->a, x->born, c->n_ops, c->err) ||
+      !ALLOC (c->a, x->born_next, c->t->n_tensors, c->err))
     return false;
   for (int32_t k = 0; k < c->n_ops; k++)
     x->born[k] = NO_OP;
@@ -77,9 +76,8 @@ bool check_race (checker *c) {
     return true;
   if (!streams_of (c->t, c->a, &c->s, c->err))
     return false;
-  x.writer = NEW (c->a, n, int32_t, c->err);
-  x.reader = NEW (c->a, n * c->s.count, int32_t, c->err);
-  if (!x.writer || !x.reader || !chain_births (&x))
+  if (!ALLOC (c->a, x.writer, n, c->err) || !ALLOC (c->a, x.reader, n * c->s.count, c->err) ||
+      !chain_births (&x))
     return false;
   for (int64_t i = 0; i < n; i++)
     x.writer[i] = NO_OP;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Stays: one row each, and when each begins and ends. */
+#include "base/order.h"
 #include "trace/check/inner.h"
 
 enum { NO_ROW = -1 };
@@ -18,14 +19,8 @@ static check_end leaves_with (const checker *c, int32_t next, int32_t steps) {
 
 /* The first move of a part; -1: it has none. Parts of a unit stand in order in by_part. */
 static int32_t first_move_of (const checker *c, const check_unit *u, int32_t part) {
-  int32_t low = u->first_move, end = u->first_move + u->n_moves, high = end;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (c->p->moves[c->by_part[middle]].part >= part)
-      high = middle;
-    else
-      low = middle + 1;
-  }
+  int32_t end = u->first_move + u->n_moves;
+  int32_t low = FIRST_WHERE (i, u->first_move, end, c->p->moves[c->by_part[i]].part >= part);
   return low < end && c->p->moves[c->by_part[low]].part == part ? c->by_part[low] : -1;
 }
 

@@ -47,9 +47,8 @@ bool check_hand_over (checker *c, check_handovers *list, int32_t former, int32_t
 static bool list_due (walk *w) {
   const plan *p = w->c->p;
   int32_t n = w->c->n_ops;
-  w->due_first = NEW (w->c->a, (int64_t)n + 2, int32_t, w->c->err);
-  w->due = NEW (w->c->a, p->n_ins, int32_t, w->c->err);
-  if (!w->due_first || !w->due)
+  if (!ALLOC (w->c->a, w->due_first, (int64_t)n + 2, w->c->err) ||
+      !ALLOC (w->c->a, w->due, p->n_ins, w->c->err))
     return false;
   for (int32_t i = 0; i < p->n_ins; i++)
     w->due_first[p->moves[p->in_order[i]].in_before + 2]++;
@@ -303,15 +302,13 @@ static bool host_safe (const walk *w) {
 static bool walk_new (walk *w) {
   checker *c = w->c;
   const plan *p = c->p;
-  w->order = NEW (c->a, (int64_t)c->n_ops + p->n_outs + p->n_ins, uint8_t, c->err);
-  w->op_end = NEW (c->a, 2 * (int64_t)c->n_ops, known, c->err);
-  w->out_end = NEW (c->a, 2 * (int64_t)p->n_outs, known, c->err);
-  w->in_end = NEW (c->a, 2 * (int64_t)p->n_ins, known, c->err);
-  w->op_start = NEW (c->a, c->n_ops, known, c->err);
-  w->out_start = NEW (c->a, p->n_outs, known, c->err);
-  w->in_start = NEW (c->a, p->n_ins, known, c->err);
-  return w->order && w->op_end && w->out_end && w->in_end && w->op_start && w->out_start &&
-         w->in_start && list_due (w) &&
+  return ALLOC (c->a, w->order, (int64_t)c->n_ops + p->n_outs + p->n_ins, c->err) &&
+         ALLOC (c->a, w->op_end, 2 * (int64_t)c->n_ops, c->err) &&
+         ALLOC (c->a, w->out_end, 2 * (int64_t)p->n_outs, c->err) &&
+         ALLOC (c->a, w->in_end, 2 * (int64_t)p->n_ins, c->err) &&
+         ALLOC (c->a, w->op_start, c->n_ops, c->err) &&
+         ALLOC (c->a, w->out_start, p->n_outs, c->err) &&
+         ALLOC (c->a, w->in_start, p->n_ins, c->err) && list_due (w) &&
          (c->s.count < 2 || (w->own = NEW (c->a, c->n_ops, known, c->err)));
 }
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "trace/check/inner.h"
 
 enum { ARENA_STEP = 512 };
@@ -110,8 +111,7 @@ static bool place_tensors (checker *c, const bool *thing) {
 
 static int by_unit_and_op (const void *x, const void *y) {
   const check_use *a = x, *b = y;
-  return a->unit != b->unit ? (a->unit > b->unit) - (a->unit < b->unit)
-                            : (a->op > b->op) - (a->op < b->op);
+  return ORDER (a->unit, b->unit) ?: ORDER (a->op, b->op);
 }
 
 /* Ops of other streams may begin before this one has ended: what it uses is there for them all. */
@@ -219,9 +219,8 @@ bool check_units (checker *c) {
   if (c->t->n_tensors > INT32_MAX - 1 - c->p->n_groups)
     return error_set (c->err, ERR_limit, "too many tensors and groups");
   c->n_units = c->t->n_tensors + c->p->n_groups;
-  c->units = NEW (c->a, c->n_units, check_unit, c->err);
-  c->unit_of = NEW (c->a, c->t->n_tensors, int32_t, c->err);
-  if (!c->units || !c->unit_of)
+  if (!ALLOC (c->a, c->units, c->n_units, c->err) ||
+      !ALLOC (c->a, c->unit_of, c->t->n_tensors, c->err))
     return false;
   for (int32_t x = 0; x < c->t->n_tensors; x++)
     c->unit_of[x] = -1;

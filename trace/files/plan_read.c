@@ -78,8 +78,7 @@ static bool read_indices (reading *r, const json *j, int32_t **at, int32_t *coun
   size_t n = json_count (j);
   if (n > MOST_INDEX)
     return json_error (j, r->err, "too many entries");
-  *at = NEW (r->arena, (int64_t)n, int32_t, r->err);
-  if (!*at)
+  if (!ALLOC (r->arena, *at, (int64_t)n, r->err))
     return false;
   *count = (int32_t)n;
   for (size_t i = 0; i < n; i++) {
@@ -223,8 +222,7 @@ static bool read_moves (reading *r, const json *root) {
   if (!plan_read_table (r, &at, move_keys, NULL, &t))
     return false;
   p->n_moves = (int32_t)t.rows;
-  p->moves = NEW (r->arena, p->n_moves, move, r->err);
-  if (!p->moves)
+  if (!ALLOC (r->arena, p->moves, p->n_moves, r->err))
     return false;
   for (size_t i = 0; i < t.rows; i++)
     if (!read_move (r, &t, i))
@@ -233,8 +231,7 @@ static bool read_moves (reading *r, const json *root) {
   if (!plan_read_table (r, &waits, wait_keys, NULL, &t))
     return false;
   p->n_op_waits = (int32_t)t.rows;
-  p->op_waits = NEW (r->arena, p->n_op_waits, op_wait, r->err);
-  if (!p->op_waits)
+  if (!ALLOC (r->arena, p->op_waits, p->n_op_waits, r->err))
     return false;
   for (size_t i = 0; i < t.rows; i++) {
     table_place place;

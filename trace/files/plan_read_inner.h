@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files that read a plan. */
-#ifndef FERRY_TRACE_FILES_PLAN_READ_INNER_H
-#define FERRY_TRACE_FILES_PLAN_READ_INNER_H
+#pragma once
 
 #include "base/table.h"
 #include "trace/plan.h"
@@ -28,5 +27,3 @@ bool plan_read_cell (reading *r, const table *t, const char *key, size_t row, in
                      int32_t *out) MUST_CHECK;
 
 bool plan_read_placement (reading *r, const json *root) MUST_CHECK;
-
-#endif

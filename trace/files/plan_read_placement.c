@@ -22,9 +22,7 @@ static bool read_runs (reading *r, const table *t, size_t row, stay *s, int64_t 
   s->n_runs = (int32_t)(runs.count / 2);
   if (runs.count / 2 > (size_t)(MOST_INDEX - pl->n_runs))
     return json_error (&runs.array, r->err, "too many runs");
-  pl->runs = arena_grow (r->arena, pl->runs, room, (int64_t)pl->n_runs + s->n_runs + 1,
-                         sizeof *pl->runs, r->err);
-  if (!pl->runs)
+  if (!GROW (r->arena, pl->runs, room, (int64_t)pl->n_runs + s->n_runs + 1, r->err))
     return false;
   for (int32_t i = 0; i < s->n_runs; i++) {
     granule_run *run = &pl->runs[pl->n_runs++];
@@ -94,8 +92,7 @@ bool plan_read_placement (reading *r, const json *root) {
   if (!plan_read_table (r, &list, stay_keys, stay_lists, &t))
     return false;
   pl->n_stays = (int32_t)t.rows;
-  pl->stays = NEW (r->arena, pl->n_stays, stay, r->err);
-  if (!pl->stays)
+  if (!ALLOC (r->arena, pl->stays, pl->n_stays, r->err))
     return false;
   for (size_t i = 0; i < t.rows; i++)
     if (!read_stay (r, &t, i, &room))

@@ -179,7 +179,13 @@ static void put_placement (json_writer *w, const placement *pl, bool packed) {
   json_close_object (w);
 }
 
-void predicted_write (json_writer *w, const predicted *p) {
+void predicted_write (json_writer *w, const char *key, const predicted *p) {
+  if (key)
+    json_put_key (w, key);
+  if (!p) {
+    json_put_null (w);
+    return;
+  }
   json_open_object (w);
   json_add_int (w, "baseline_ns", p->baseline_ns);
   json_add_int (w, "compute_ns", p->compute_ns);
@@ -193,7 +199,12 @@ void predicted_write (json_writer *w, const predicted *p) {
   json_close_object (w);
 }
 
-void certificate_write (json_writer *w, const certificate *c) {
+void certificate_write (json_writer *w, const certificate *c, bool proof) {
+  json_put_key (w, "certificate");
+  if (!c) {
+    json_put_null (w);
+    return;
+  }
   json_open_object (w);
   json_add_text (w, "bound_by", c->bound_by);
   if (c->has_cover) {
@@ -204,7 +215,7 @@ void certificate_write (json_writer *w, const certificate *c) {
   json_add_fixed (w, "gap", c->gap, 6);
   json_add_text (w, "limit_met", c->limit_met);
   json_add_int (w, "lower_bound_ns", c->lower_bound_ns);
-  json_add_raw (w, "proof", c->proof ? c->proof : "null");
+  json_add_raw (w, "proof", proof && c->proof ? c->proof : "null");
   json_close_object (w);
 }
 
@@ -249,13 +260,10 @@ static void put_order (json_writer *w, const plan *p) {
 bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
   assert (p && out);
   json_writer w;
-  json_begin (&w, packed ? 2 : 3);
-  json_open_object (&w);
+  json_begin_object (&w, packed ? 2 : 3);
   json_add_int (&w, "budget_bytes", p->budget_bytes);
-  if (p->has_certificate) {
-    json_put_key (&w, "certificate");
-    certificate_write (&w, &p->certificate);
-  }
+  if (p->has_certificate)
+    certificate_write (&w, &p->certificate, true);
   json_put_key (&w, "device");
   device_write (&w, &p->device);
   json_add_text (&w, "format", PLAN_FORMAT);
@@ -276,10 +284,8 @@ bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
   put_order (&w, p);
   json_add_indices (&w, "out_order", p->out_order, p->n_outs);
   put_placement (&w, &p->placement, packed);
-  if (p->has_predicted) {
-    json_put_key (&w, "predicted");
-    predicted_write (&w, &p->predicted);
-  }
+  if (p->has_predicted)
+    predicted_write (&w, "predicted", &p->predicted);
   put_recomputes (&w, p);
   if (p->n_resting)
     json_add_indices (&w, "resting", p->resting, p->n_resting);

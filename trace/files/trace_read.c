@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/table.h"
 
 static const char *const top_keys[] = { "format",  "name", "batch",      "source",
@@ -98,8 +97,7 @@ static bool read_list (reading *r, const table *from, const char *key, size_t ro
   *out = (index_list){ 0 };
   if (slice.count == 0)
     return true;
-  out->at = NEW (r->arena, (int64_t)slice.count, int32_t, r->err);
-  if (!out->at)
+  if (!ALLOC (r->arena, out->at, (int64_t)slice.count, r->err))
     return false;
   out->count = (int32_t)slice.count;
   for (size_t i = 0; i < slice.count; i++) {
@@ -193,8 +191,7 @@ static bool read_tables (reading *r, const json *root) {
       !open_table (r, &tensors, tensor_keys, NULL, &from))
     return false;
   t->n_tensors = (int32_t)from.rows;
-  t->tensors = NEW (r->arena, t->n_tensors, tensor, r->err);
-  if (!t->tensors)
+  if (!ALLOC (r->arena, t->tensors, t->n_tensors, r->err))
     return false;
   for (size_t row = 0; row < from.rows; row++)
     if (!read_tensor (r, &from, row))
@@ -202,8 +199,7 @@ static bool read_tables (reading *r, const json *root) {
   if (!json_need (root, "ops", &ops, r->err) || !open_table (r, &ops, op_keys, op_lists, &from))
     return false;
   t->n_ops = (int32_t)from.rows;
-  t->ops = NEW (r->arena, t->n_ops, op, r->err);
-  if (!t->ops)
+  if (!ALLOC (r->arena, t->ops, t->n_ops, r->err))
     return false;
   for (size_t row = 0; row < from.rows; row++)
     if (!read_op (r, &from, row))
@@ -224,8 +220,7 @@ static bool read_checks (reading *r, const json *source) {
   size_t n = json_count (&checks);
   if (n > MOST_CHECKS)
     return json_error (&checks, r->err, "more than %d checks", MOST_CHECKS);
-  s->checks = NEW (r->arena, (int64_t)n, const char *, r->err);
-  if (!s->checks)
+  if (!ALLOC (r->arena, s->checks, (int64_t)n, r->err))
     return false;
   for (size_t i = 0; i < n; i++) {
     json check = json_element (&checks, i);
@@ -288,8 +283,7 @@ static bool read_samples (reading *r, const json *root) {
   size_t rows = json_count (&samples);
   if (rows > 1 << 20)
     return json_error (&samples, r->err, "too many recorded steps: %zu", rows);
-  t->ns_samples = NEW (r->arena, (int64_t)rows * t->n_ops, int64_t, r->err);
-  if (!t->ns_samples)
+  if (!ALLOC (r->arena, t->ns_samples, (int64_t)rows * t->n_ops, r->err))
     return false;
   t->n_samples = (int32_t)rows;
   for (size_t i = 0; i < rows; i++) {

@@ -8,11 +8,9 @@
 
 #include "base/sha256.h"
 
-static void put_list (json_writer *w, const index_list *list) {
-  json_open_array (w);
-  for (int32_t i = 0; i < list->count; i++)
-    json_put_int (w, list->at[i]);
-  json_close_array (w);
+static void put_list (json_writer *w, const char *key, const index_list *list, bool empty_too) {
+  if (list->count || empty_too)
+    json_add_indices (w, key, list->at, list->count);
 }
 
 void trace_write_op_index (json_writer *w, int32_t op) {
@@ -24,14 +22,6 @@ void trace_write_op_index (json_writer *w, int32_t op) {
 
 bool trace_write_persists (const tensor *x) {
   return x->kind == TENSOR_PARAMETER || x->kind == TENSOR_OPTIMIZER;
-}
-
-/* How it is known what an op writes: no part of what a plan is for. */
-static void put_origins (json_writer *w, const char *key, const index_list *list, bool all) {
-  if (all || list->count == 0)
-    return;
-  json_put_key (w, key);
-  put_list (w, list);
 }
 
 /* `all`: defaults are written out, but those of `again` and `placed`, so that traces without have
@@ -67,10 +57,7 @@ static void put_tensor (json_writer *w, const tensor *x, bool all) {
 /* Also in the canonical form, there are none of these without several streams or ranks: so a trace
    of one has the digest that it always had. */
 static void put_lists_of_streams (json_writer *w, const op *o) {
-  if (o->after.count) {
-    json_put_key (w, "after");
-    put_list (w, &o->after);
-  }
+  put_list (w, "after", &o->after, false);
   if (o->collective)
     json_add_text (w, "collective", collective_names[o->collective]);
 }
@@ -87,7 +74,8 @@ static void put_op (json_writer *w, const op *o, bool all) {
   put_lists_of_streams (w, o);
   if (all || o->compute)
     json_add_raw (w, "compute", o->compute ? o->compute : "null");
-  put_origins (w, "digested", &o->digested, all);
+  if (!all) /* how it is known what an op writes is no part of what a plan is for */
+    put_list (w, "digested", &o->digested, false);
   if (all || o->gap_ns)
     json_add_int (w, "gap_ns", o->gap_ns);
   put_group (w, o);
@@ -99,23 +87,15 @@ static void put_op (json_writer *w, const op *o, bool all) {
     json_add_int (w, "parts", o->parts);
   if (all || o->phase != OP_OTHER)
     json_add_text (w, "phase", op_phase_names[o->phase]);
-  if (all || o->reads.count) {
-    json_put_key (w, "reads");
-    put_list (w, &o->reads);
-  }
-  if (all || o->side.count) {
-    json_put_key (w, "side");
-    put_list (w, &o->side);
-  }
+  put_list (w, "reads", &o->reads, all);
+  put_list (w, "side", &o->side, all);
   if (o->stream)
     json_add_int (w, "stream", o->stream);
-  put_origins (w, "unknown", &o->unknown, all);
+  if (!all)
+    put_list (w, "unknown", &o->unknown, false);
   if (all || o->workspace_bytes)
     json_add_int (w, "workspace_bytes", o->workspace_bytes);
-  if (all || o->writes.count) {
-    json_put_key (w, "writes");
-    put_list (w, &o->writes);
-  }
+  put_list (w, "writes", &o->writes, all);
   json_close_object (w);
 }
 
@@ -185,8 +165,7 @@ static void put_source (json_writer *w, const trace_source *s) {
 bool trace_text (const trace *t, trace_layout layout, bytes *out, error *err) {
   assert (t && out);
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   json_add_int (&w, "batch", t->batch);
   json_add_text (&w, "format", TRACE_FORMAT);
   json_add_text (&w, "name", t->name);
@@ -213,8 +192,7 @@ bool trace_store (const trace *t, const char *path, trace_layout layout, error *
 
 static bool canonical (const trace *t, sha256 *digest, bytes *out, error *err) {
   json_writer w;
-  json_begin (&w, 0);
-  json_open_object (&w);
+  json_begin_object (&w, 0);
   json_add_int (&w, "batch", t->batch);
   json_add_text (&w, "format", TRACE_FORMAT);
   put_rows (&w, t, true, digest);

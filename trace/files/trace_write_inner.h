@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files that write a trace. */
-#ifndef FERRY_TRACE_FILES_TRACE_WRITE_INNER_H
-#define FERRY_TRACE_FILES_TRACE_WRITE_INNER_H
+#pragma once
 
 #include "base/json.h"
 #include "trace/trace.h"
@@ -13,5 +12,3 @@ bool trace_write_persists (const tensor *x);
 /* "ops" and "tensors" as columns. */
 void trace_write_ops (json_writer *w, const trace *t);
 void trace_write_tensors (json_writer *w, const trace *t);
-
-#endif

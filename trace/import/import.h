@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Profiles that somebody already has, turned into traces: files in, a trace and a report out.
    What a file is, is seen from its content; `import.def` is the table of what can be read. */
-#ifndef FERRY_TRACE_IMPORT_IMPORT_H
-#define FERRY_TRACE_IMPORT_IMPORT_H
+#pragma once
 
 #include "trace/import/common/report.h"
 
@@ -14,5 +13,3 @@ bool import_files (const char *const *paths, int n_paths, const import_options *
                    trace **out, import_report *report, error *err) MUST_CHECK;
 bool import_memory (const import_source *sources, int n_sources, const import_options *o, arena *a,
                     trace **out, import_report *report, error *err) MUST_CHECK;
-
-#endif

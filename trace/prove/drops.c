@@ -10,13 +10,10 @@ enum { MOST_CHARGED = 4 };  /* ops that one drop is charged with */
 bool again_begin (again *g, link_rates rates, arena *a, error *err) {
   const trace *t = g->t;
   const proof *p = g->p;
-  g->ops = NEW (a, 2 * (int64_t)t->n_ops, again_op, err);
-  g->free_bytes = NEW (a, p->slots, int64_t, err);
-  g->open = NEW (a, p->slots, __int128, err);
-  g->released = NEW (a, p->slots, __int128, err);
-  g->due = NEW (a, p->slots, __int128, err);
-  g->list = NEW (a, (int64_t)t->n_ops + MOST_CHARGED, int32_t, err);
-  if (!g->ops || !g->free_bytes || !g->open || !g->released || !g->due || !g->list)
+  if (!ALLOC (a, g->ops, 2 * (int64_t)t->n_ops, err) || !ALLOC (a, g->free_bytes, p->slots, err) ||
+      !ALLOC (a, g->open, p->slots, err) || !ALLOC (a, g->released, p->slots, err) ||
+      !ALLOC (a, g->due, p->slots, err) ||
+      !ALLOC (a, g->list, (int64_t)t->n_ops + MOST_CHARGED, err))
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
     /* a part that runs again, if it is not the first, has no idle time before it */

@@ -2,8 +2,7 @@
 /* For a proof that covers plans which drop tensors and make them again: which ops a drop runs
    again, and what the duals charge for it.  Two walks over the same gaps in the same order: the
    first counts, the second prices. */
-#ifndef FERRY_TRACE_PROVE_DROPS_H
-#define FERRY_TRACE_PROVE_DROPS_H
+#pragma once
 
 #include "trace/prove/proof.h"
 #include "trace/unit.h"
@@ -50,5 +49,3 @@ bool again_number (again *g, error *err) MUST_CHECK;
 /* Second walk: what the duals of the work charge for a grain dropped, x 2^54; `room` is the
    tensor's. The work that only this gap asks for is opened. */
 __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, __int128 room);
-
-#endif

@@ -42,10 +42,8 @@ static void count_pause (prover *v, const pause *q, int class, wide room, int aw
 /* First walk: what is open in each slot, and the least weights of each class. */
 static bool count_units (prover *v, pause *q, error *err) {
   int64_t cells = (int64_t)v->proof.slots * v->proof.classes;
-  v->open = NEW (v->a, cells, wide, err);
-  v->released = NEW (v->a, cells, wide, err);
-  v->due_first = NEW (v->a, cells, wide, err);
-  if (!v->open || !v->released || !v->due_first)
+  if (!ALLOC (v->a, v->open, cells, err) || !ALLOC (v->a, v->released, cells, err) ||
+      !ALLOC (v->a, v->due_first, cells, err))
     return false;
   for (int c = 0; c < PROOF_CLASSES; c++)
     v->weight_out[c] = v->weight_in[c] = v->weight_host[c] = INT64_MAX / 4;
@@ -240,8 +238,7 @@ static bool set_times (prover *v, error *err) {
 bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
   int32_t n = v->t->n_ops;
   pause *q = NEW (v->a, (int64_t)n + 1, pause, err);
-  v->slot_of = NEW (v->a, n, int32_t, err);
-  if (!q || !v->slot_of)
+  if (!ALLOC (v->a, v->slot_of, n, err) || !q)
     return false;
   for (int32_t j = 0; j < v->proof.slots; j++) {
     if (loose_follows (v->loose, v->proof.first[j]) && !v->proof.seams)

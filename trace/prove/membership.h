@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which plans a proof is about.  The class is derived from the proof, the plan at hand must be in
    it, and what the file says of it (`cover`) may be less, never more. */
-#ifndef FERRY_TRACE_PROVE_MEMBERSHIP_H
-#define FERRY_TRACE_PROVE_MEMBERSHIP_H
+#pragma once
 
 #include "trace/prove/proof.h"
 #include "trace/rewrite/rewrite.h"
@@ -23,5 +22,3 @@ typedef struct membership_traces {
 /* An error where the plan is none of those that the proof speaks of. */
 bool membership_holds (const proof *proof, const membership_traces *t, const plan *p, arena *a,
                        error *err) MUST_CHECK;
-
-#endif

@@ -37,9 +37,7 @@ bool prover_resident (prover *v, error *err) {
   int32_t n = v->t->n_ops;
   bool fits = true;
   int64_t pool = units_div_up (v->u.pool_bytes, v->granule_bytes) * v->granule_bytes;
-  v->excess = NEW (v->a, (int64_t)n + 1, int64_t, err);
-  v->tight = NEW (v->a, (int64_t)n + 1, int32_t, err);
-  if (!v->excess || !v->tight)
+  if (!ALLOC (v->a, v->excess, (int64_t)n + 1, err) || !ALLOC (v->a, v->tight, (int64_t)n + 1, err))
     return false;
   v->room_bytes = v->p->budget_bytes / v->granule_bytes * v->granule_bytes - pool;
   fits = add_rooms (v);

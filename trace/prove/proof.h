@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A proof as read: what prove.c takes from prove_read.c. */
-#ifndef FERRY_TRACE_PROVE_PROOF_H
-#define FERRY_TRACE_PROVE_PROOF_H
+#pragma once
 
 #include "trace/rewrite/loosen.h"
 #include "trace/prove/prove.h"
@@ -46,5 +45,3 @@ typedef struct proof_ops {
 } proof_ops;
 
 bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, error *err) MUST_CHECK;
-
-#endif

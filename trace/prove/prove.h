@@ -2,8 +2,7 @@
 /* A certificate read again: from the trace, the plan's device, budget and units, and the duals that
    the plan carries, what is proved is computed once more, in integers, by code that shares nothing
    with the solver.  trace/prove/evaluation.md has the layout of a proof and the sum. */
-#ifndef FERRY_TRACE_PROVE_PROVE_H
-#define FERRY_TRACE_PROVE_PROVE_H
+#pragma once
 
 #include "trace/plan.h"
 #include "trace/rewrite/rewrite.h"
@@ -23,5 +22,3 @@ typedef struct proved {
    read. */
 bool prove_plan (const trace *t, const plan *p, int64_t step_ns, arena *scratch, proved *out,
                  error *err) MUST_CHECK;
-
-#endif

@@ -3,8 +3,7 @@
    amount's price is what the duals charge for one grain of it.  prove.c says which trace a proof
    speaks of, pauses.c what may leave and how, prices.c what that costs at least, and flow.c adds
    it up. */
-#ifndef FERRY_TRACE_PROVE_PROVER_H
-#define FERRY_TRACE_PROVE_PROVER_H
+#pragma once
 
 #include "trace/prove/drops.h"
 #include "trace/prove/proof.h"
@@ -159,5 +158,3 @@ void seams_price (prover *v);
 
 /* The stall that the duals of a flow program show. */
 bool prove_flow (prover *v, int64_t *stall_ns, error *err) MUST_CHECK;
-
-#endif

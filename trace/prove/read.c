@@ -38,8 +38,7 @@ static bool get_series (const json *root, const series *s, const proof *p, arena
   if (!json_need (root, s->key, &list, err))
     return false;
   size_t slots = (size_t)p->slots;
-  *s->to = NEW (a, (int64_t)p->slots * (s->per_class ? p->classes : 1), int64_t, err);
-  if (!*s->to)
+  if (!ALLOC (a, *s->to, (int64_t)p->slots * (s->per_class ? p->classes : 1), err))
     return false;
   if (!s->per_class)
     return get_list (&list, slots, s->low, s->high, *s->to, err);
@@ -118,8 +117,7 @@ static bool get_drops (const json *root, int32_t n_ops, arena *a, proof *p, erro
   if (n > (size_t)n_ops)
     return json_error (&again, err, "%zu ops of %d", n, n_ops);
   int64_t *ops = NEW (a, (int64_t)n, int64_t, err);
-  p->again = NEW (a, n_ops, uint8_t, err);
-  if (!ops || !p->again || !get_list (&again, n, 0, n_ops - 1, ops, err))
+  if (!ALLOC (a, p->again, n_ops, err) || !ops || !get_list (&again, n, 0, n_ops - 1, ops, err))
     return false;
   for (size_t i = 0; i < n; i++)
     p->again[ops[i]] = 1;
@@ -135,8 +133,7 @@ static bool get_reach (const json *root, const char *key, arena *a, int64_t **ou
   if (n > INT32_MAX / 4)
     return json_error (&list, err, "%zu figures", n);
   *count = (int32_t)n;
-  *out = NEW (a, (int64_t)n, int64_t, err);
-  return *out && get_list (&list, n, -MOST_DUAL, 0, *out, err);
+  return ALLOC (a, *out, (int64_t)n, err) && get_list (&list, n, -MOST_DUAL, 0, *out, err);
 }
 
 /* The duals of chains over seams, where the proof has any. */
@@ -209,16 +206,15 @@ bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, err
   if (!d)
     return false;
   json root = json_root (d), format, kind, op = json_member (&root, "op"),
-       any = json_member (&root, "any_units"), drops = json_member (&root, "drops"),
-       peak = json_member (&root, "peak"), sections = json_member (&root, "sections"),
-       fresh = json_member (&root, "fresh");
+       drops = json_member (&root, "drops"), peak = json_member (&root, "peak"),
+       sections = json_member (&root, "sections"), fresh = json_member (&root, "fresh");
   int which = 0, version, dropped = 0, orders = LOOSE_ANY;
   *out = (proof){ .op = NO_OP, .peak = NO_OP };
   bool ok = json_want_object (&root, err) && json_known (&root, keys, true, NULL, err) &&
             json_need (&root, "format", &format, err) &&
             json_get_word (&format, formats, &version, err) &&
             json_need (&root, "kind", &kind, err) && json_get_word (&kind, kinds, &which, err) &&
-            json_get_bool (&any, &out->any_units, err) &&
+            json_read_bool (&root, "any_units", &out->any_units, err) &&
             json_get_bool (&fresh, &out->fresh, err) &&
             json_get_word (&drops, drop_words, &dropped, err) &&
             json_get_word (&sections, loose_order_names, &orders, err);

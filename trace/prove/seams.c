@@ -14,9 +14,7 @@ static bool set_excess (prover *v, error *err) {
   int32_t n = v->t->n_ops;
   bool fits = true;
   int64_t sum = 0;
-  s->excess = NEW (v->a, (int64_t)n + 1, int64_t, err);
-  s->tight = NEW (v->a, (int64_t)n + 1, int32_t, err);
-  if (!s->excess || !s->tight)
+  if (!ALLOC (v->a, s->excess, (int64_t)n + 1, err) || !ALLOC (v->a, s->tight, (int64_t)n + 1, err))
     return false;
   for (int32_t i = 0; i < v->u.count; i++) {
     const unit_info *x = &v->u.at[i];
@@ -37,15 +35,11 @@ static bool set_excess (prover *v, error *err) {
 bool seams_begin (prover *v, error *err) {
   struct prover_seams *s = &v->seams;
   int32_t S = v->proof.slots;
-  s->at = NEW (v->a, (int64_t)S + 1, uint8_t, err);
-  s->first = NEW (v->a, S, int32_t, err);
-  s->due = NEW (v->a, S, wide, err);
-  s->before_due = NEW (v->a, (int64_t)S + 1, wide, err);
-  s->before_work = NEW (v->a, (int64_t)S + 1, wide, err);
-  s->before_out = NEW (v->a, (int64_t)S + 1, wide, err);
-  s->before_in = NEW (v->a, (int64_t)S + 1, wide, err);
-  if (!s->at || !s->first || !s->due || !s->before_due || !s->before_work || !s->before_out ||
-      !s->before_in)
+  if (!ALLOC (v->a, s->at, (int64_t)S + 1, err) || !ALLOC (v->a, s->first, S, err) ||
+      !ALLOC (v->a, s->due, S, err) || !ALLOC (v->a, s->before_due, (int64_t)S + 1, err) ||
+      !ALLOC (v->a, s->before_work, (int64_t)S + 1, err) ||
+      !ALLOC (v->a, s->before_out, (int64_t)S + 1, err) ||
+      !ALLOC (v->a, s->before_in, (int64_t)S + 1, err))
     return false;
   for (int32_t j = 0; j < S; j++) {
     s->at[j] = loose_follows (v->loose, v->proof.first[j]);
@@ -74,8 +68,7 @@ static void add_halves (prover *v, int32_t tensor, int32_t a, int32_t b) {
 static bool number_halves (prover *v, error *err) {
   struct prover_seams *s = &v->seams;
   int64_t count = 0;
-  s->half_from = NEW (v->a, v->proof.slots, int32_t, err);
-  if (!s->half_from)
+  if (!ALLOC (v->a, s->half_from, v->proof.slots, err))
     return false;
   for (int32_t j = 0; j < v->proof.slots; j++) {
     s->half_from[j] = (int32_t)count;
@@ -86,8 +79,7 @@ static bool number_halves (prover *v, error *err) {
   if (count != v->proof.n_reach)
     return error_set (err, ERR_input, "the proof's chains reach over %d slots; %lld are due",
                       v->proof.n_reach, (long long)count);
-  s->half = NEW (v->a, count + 1, wide, err);
-  return s->half;
+  return ALLOC (v->a, s->half, count + 1, err);
 }
 
 /* The cost of a further part, rounded down. Times and rates are below 2^54 each. */

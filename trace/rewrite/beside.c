@@ -62,10 +62,8 @@ bool rewrite_wait_for_copies (rewritten *r, arena *a, error *err) {
   int64_t n = b.t->n_tensors, most = n * b.t->n_streams;
   if (!trace_has_streams (b.t))
     return true;
-  b.writer = NEW (a, n, int32_t, err);
-  b.reader = NEW (a, most, int32_t, err);
-  b.waits = NEW (a, n + most, int32_t, err);
-  if (!b.writer || !b.reader || !b.waits)
+  if (!ALLOC (a, b.writer, n, err) || !ALLOC (a, b.reader, most, err) ||
+      !ALLOC (a, b.waits, n + most, err))
     return false;
   for (int64_t i = 0; i < n; i++)
     b.writer[i] = NO_OP;

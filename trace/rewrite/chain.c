@@ -71,9 +71,7 @@ bool trace_chain (const trace *t, arena *a, const trace **out, error *err) {
   c.made->n_samples = 0;
   c.made->ns_samples = NULL;
   c.made->n_streams = 1;
-  c.made->ops = NEW (a, path.count, op, err);
-  c.made->tensors = NEW (a, t->n_tensors, tensor, err);
-  if (!c.made->ops || !c.made->tensors)
+  if (!ALLOC (a, c.made->ops, path.count, err) || !ALLOC (a, c.made->tensors, t->n_tensors, err))
     return false;
   for (int32_t k = 0; k < t->n_ops; k++)
     c.to[k] = NO_OP;

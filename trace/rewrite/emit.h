@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by both kinds of rewriting: a trace that grows op by op, with the origin of each row. */
-#ifndef FERRY_TRACE_REWRITE_EMIT_H
-#define FERRY_TRACE_REWRITE_EMIT_H
+#pragma once
 
 #include "trace/rewrite/rewrite.h"
 
@@ -49,5 +48,3 @@ bool rewrite_recompute (const rewritten *from, const recompute *entries, int32_t
 
 /* On several streams, copies of ops and users of what they make wait as their tensors want. */
 bool rewrite_wait_for_copies (rewritten *r, arena *a, error *err) MUST_CHECK;
-
-#endif

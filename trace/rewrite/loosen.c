@@ -44,14 +44,10 @@ bool trace_loosen (const trace *t, loose_orders orders, arena *a, loosened *out,
   *out = (loosened){ .trace = made, .orders = orders };
   if (most > INT32_MAX / 4)
     return error_set (err, ERR_limit, "%d ops are too many for a bound of all cuts", t->n_ops);
-  out->loose = NEW (a, most, uint8_t, err);
-  out->of = NEW (a, most, int32_t, err);
-  if (!made || !to || !out->loose || !out->of)
+  if (!ALLOC (a, out->loose, most, err) || !ALLOC (a, out->of, most, err) || !made || !to)
     return false;
   *made = *t;
-  made->ops = NEW (a, most, op, err);
-  made->tensors = NEW (a, t->n_tensors, tensor, err);
-  if (!made->ops || !made->tensors)
+  if (!ALLOC (a, made->ops, most, err) || !ALLOC (a, made->tensors, t->n_tensors, err))
     return false;
   made->n_ops = made->n_samples = 0;
   made->ns_samples = NULL;

@@ -3,8 +3,7 @@
    cut lose their order among themselves ("loose"), and between two of them that no chain may hold
    together a wall of no length is put, at which all before it has run and nothing behind it.  What
    is true of this trace with nothing known inside a loose run is true of every cut. */
-#ifndef FERRY_TRACE_REWRITE_LOOSEN_H
-#define FERRY_TRACE_REWRITE_LOOSEN_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -30,5 +29,3 @@ int64_t loose_parts (const trace *t, int32_t op);
 static inline bool loose_follows (const uint8_t *loose, int32_t k) {
   return loose && k > 0 && loose[k] && loose[k - 1];
 }
-
-#endif

@@ -194,9 +194,8 @@ static trace *write_trace (const ordering *o) {
   if (!made)
     return NULL;
   *made = *t;
-  made->ops = NEW (o->arena, t->n_ops, op, o->err);
-  made->tensors = NEW (o->arena, t->n_tensors, tensor, o->err);
-  if (!made->ops || !made->tensors)
+  if (!ALLOC (o->arena, made->ops, t->n_ops, o->err) ||
+      !ALLOC (o->arena, made->tensors, t->n_tensors, o->err))
     return NULL;
   memcpy (made->tensors, t->tensors, (size_t)t->n_tensors * sizeof *t->tensors);
   for (int32_t i = 0; i < t->n_ops; i++)

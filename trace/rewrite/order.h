@@ -2,8 +2,7 @@
 /* The ops of a step in another order, with every value what it was: no op passes one that writes
    what it reads or writes, or reads what it writes.  What else a plan does is done to the trace in
    that order. */
-#ifndef FERRY_TRACE_REWRITE_ORDER_H
-#define FERRY_TRACE_REWRITE_ORDER_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -19,5 +18,3 @@ bool plan_set_order (plan *p, const trace *t, op_run *runs, int32_t n_runs, aren
 /* The runs that say this order; none where it is the trace's own. */
 bool order_runs (const int32_t *order, int32_t n_ops, arena *a, op_run **runs, int32_t *n_runs,
                  error *err) MUST_CHECK;
-
-#endif

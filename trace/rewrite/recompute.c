@@ -245,14 +245,11 @@ bool rewrite_recompute (const rewritten *from, const recompute *entries, int32_t
     &g.stands_for, &g.version, &g.fresh, &g.fresh_version, &g.fresh_of, &g.life
   };
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-    *tables[i] = NEW (a, t->n_tensors, int32_t, err);
-    if (!*tables[i])
+    if (!ALLOC (a, *tables[i], t->n_tensors, err))
       return false;
   }
-  g.place = NEW (a, t->n_ops, int32_t, err);
-  g.copied = NEW (a, t->n_ops, int32_t, err);
-  g.copied_by = NEW (a, t->n_ops, int32_t, err);
-  if (!g.place || !g.copied || !g.copied_by)
+  if (!ALLOC (a, g.place, t->n_ops, err) || !ALLOC (a, g.copied, t->n_ops, err) ||
+      !ALLOC (a, g.copied_by, t->n_ops, err))
     return false;
   for (int32_t k = 0; k < t->n_ops; k++)
     g.copied_by[k] = -1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* State that no op uses and that a plan leaves on the host from step to step.  To all else in the
    plan such a tensor is nothing. */
-#ifndef FERRY_TRACE_REWRITE_RESTING_H
-#define FERRY_TRACE_REWRITE_RESTING_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -13,5 +12,3 @@ bool trace_rest (const trace *t, const int32_t *resting, int32_t n_resting, aren
 
 /* The bytes of all of them on the host, each rounded up as copies are. */
 int64_t resting_bytes (const trace *t, const plan *p);
-
-#endif

@@ -25,8 +25,7 @@ static bool grow (emit *e, void *things, int64_t *room, int64_t need, size_t siz
 
 bool emit_begin (emit *e, const trace *from, const origin *origins, arena *a, error *err) {
   *e = (emit){ .arena = a, .err = err, .from = from };
-  e->made = NEW (a, 1, trace, err);
-  if (!e->made)
+  if (!ALLOC (a, e->made, 1, err))
     return false;
   *e->made = *from;
   e->made->n_ops = e->made->n_tensors = 0;
@@ -103,8 +102,7 @@ bool emit_end (emit *e, rewritten *out) {
     t->ops[i].digested = t->ops[i].unknown = (index_list){ 0 };
   }
   if (t->n_samples) {
-    t->ns_samples = NEW (e->arena, (int64_t)t->n_samples * t->n_ops, int64_t, e->err);
-    if (!t->ns_samples)
+    if (!ALLOC (e->arena, t->ns_samples, (int64_t)t->n_samples * t->n_ops, e->err))
       return false;
     for (int32_t s = 0; s < t->n_samples; s++)
       for (int32_t i = 0; i < t->n_ops; i++)

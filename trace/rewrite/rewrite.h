@@ -2,8 +2,7 @@
 /* An order, sections and recompute entries turn a trace into another one, in which nothing is
    special: every part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the
    three lists and section_ns rebuilds it exactly. */
-#ifndef FERRY_TRACE_REWRITE_REWRITE_H
-#define FERRY_TRACE_REWRITE_REWRITE_H
+#pragma once
 
 #include "trace/plan.h"
 #include "trace/trace.h"
@@ -36,5 +35,3 @@ bool trace_rewrite (const trace *t, const rewriting *r, arena *a, rewritten *out
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) MUST_CHECK;
 /* Its order and sections alone: the trace that its recompute entries are about. */
 bool plan_cut (const trace *t, const plan *p, arena *a, rewritten *out, error *err) MUST_CHECK;
-
-#endif

@@ -156,8 +156,7 @@ static bool cut_tensors (cutting *c) {
     cut *k = &c->cuts[x];
     if (!k->count)
       continue;
-    k->pieces = NEW (c->e.arena, k->count, int32_t, c->e.err);
-    if (!k->pieces)
+    if (!ALLOC (c->e.arena, k->pieces, k->count, c->e.err))
       return false;
     memset (k->pieces, 0xff, (size_t)k->count * sizeof *k->pieces);
     c->e.made->tensors[x].persistent = false; /* it is nothing from now on */
@@ -263,12 +262,9 @@ bool rewrite_sections (const trace *t, const section *sections, int32_t n_sectio
   cutting c = { .t = t, .sections = sections, .n_sections = n_sections, .section_ns = section_ns };
   if (!emit_begin (&c.e, t, NULL, a, err))
     return false;
-  c.section_of = NEW (a, t->n_ops, int32_t, err);
-  c.cuts = NEW (a, t->n_tensors, cut, err);
-  c.first_part = NEW (a, t->n_ops, int32_t, err);
-  c.last_part = NEW (a, t->n_ops, int32_t, err);
-  if (!c.section_of || !c.cuts || !c.first_part || !c.last_part || !look (&c) ||
-      !cut_tensors (&c) || !put_ops (&c))
+  if (!ALLOC (a, c.section_of, t->n_ops, err) || !ALLOC (a, c.cuts, t->n_tensors, err) ||
+      !ALLOC (a, c.first_part, t->n_ops, err) || !ALLOC (a, c.last_part, t->n_ops, err) ||
+      !look (&c) || !cut_tensors (&c) || !put_ops (&c))
     return false;
   for (int32_t x = 0; x < c.e.made->n_tensors; x++) {
     tensor *y = &c.e.made->tensors[x];

@@ -125,13 +125,9 @@ static bool fill_beside (sim_lane *lane, const trace *t, arena *a, error *err) {
   sim_beside *b = lane->beside = NEW (a, 1, sim_beside, err);
   if (!b)
     return false;
-  b->stream_of = NEW (a, t->n_ops, int32_t, err);
-  b->waits_for = NEW (a, t->n_ops, int32_t, err);
-  b->left = NEW (a, t->n_ops, int32_t, err);
-  b->ended = NEW (a, t->n_ops, bool, err);
-  b->first = NEW (a, (int64_t)t->n_ops + 2, int32_t, err);
-  b->next = NEW (a, waits, int32_t, err);
-  if (!b->stream_of || !b->waits_for || !b->left || !b->ended || !b->first || !b->next)
+  if (!ALLOC (a, b->stream_of, t->n_ops, err) || !ALLOC (a, b->waits_for, t->n_ops, err) ||
+      !ALLOC (a, b->left, t->n_ops, err) || !ALLOC (a, b->ended, t->n_ops, err) ||
+      !ALLOC (a, b->first, (int64_t)t->n_ops + 2, err) || !ALLOC (a, b->next, waits, err))
     return false;
   put_waits (b, t, false);
   for (int32_t k = 2; k < t->n_ops + 2; k++)
@@ -237,9 +233,7 @@ bool lanes_meet (sim_run *r, const sim_job *jobs, arena *a, error *err) {
     return false;
   for (int32_t i = 0; i < r->n_lanes; i++) {
     sim_lane *lane = &r->lanes[i];
-    lane->in_group = NEW (a, most, int32_t, err);
-    lane->meetings = NEW (a, lane->n_ops, sim_meeting, err);
-    if (!lane->in_group || !lane->meetings)
+    if (!ALLOC (a, lane->in_group, most, err) || !ALLOC (a, lane->meetings, lane->n_ops, err))
       return false;
     for (int32_t k = 0; k < lane->n_ops; k++) {
       const op *o = &jobs[i].rewritten->trace->ops[k];

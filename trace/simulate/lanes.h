@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From plans to lanes: what each op and copy of a job waits for, as the event loop counts it. */
-#ifndef FERRY_TRACE_SIMULATE_LANES_H
-#define FERRY_TRACE_SIMULATE_LANES_H
+#pragma once
 
 #include "trace/simulate/run.h"
 #include "trace/simulate/simulate.h"
@@ -11,5 +10,3 @@ bool lane_of_job (const sim_job *job, arena *a, sim_lane *lane, error *err) MUST
 
 /* The collectives that ranks run together; their lanes are there. */
 bool lanes_meet (sim_run *r, const sim_job *jobs, arena *a, error *err) MUST_CHECK;
-
-#endif

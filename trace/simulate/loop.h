@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parts of the event loop: run.c has time and states, run_ops.c the queues of ops, run_copies.c
    the engines.  Used by these alone. */
-#ifndef FERRY_TRACE_SIMULATE_LOOP_H
-#define FERRY_TRACE_SIMULATE_LOOP_H
+#pragma once
 
 #include "trace/host_rates.h"
 #include "trace/simulate/run.h"
@@ -53,5 +52,3 @@ void copy_start (loop *l, int32_t card, copy_way way);
 /* New rates where what carries has changed; false where an end would pass all time. */
 bool copies_carry (loop *l);
 int64_t engine_next (const engine *e);
-
-#endif

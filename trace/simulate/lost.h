@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The memory that a plan takes beside the bytes that live: rounding, and places that stay empty
    while others are needed. */
-#ifndef FERRY_TRACE_SIMULATE_LOST_H
-#define FERRY_TRACE_SIMULATE_LOST_H
+#pragma once
 
 #include "trace/simulate/simulate.h"
 
@@ -13,5 +12,3 @@ bool lost_live (const sim_job *job, const timeline *line, arena *scratch, int64_
 /* The peak of a plan of `t` less what lives then. */
 bool lost_bytes (const trace *t, const plan *p, arena *scratch, int64_t *bytes,
                  error *err) MUST_CHECK;
-
-#endif

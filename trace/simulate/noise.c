@@ -21,8 +21,7 @@ bool noise_day (const trace *t, const noise_options *o, int32_t day, arena *a, t
   random_state r = random_seed (random_next (&days));
   int64_t most_ppm = (int64_t)o->percent * PPM_A_PERCENT;
   *out = *t;
-  out->ops = NEW (a, t->n_ops, op, err);
-  if (!out->ops)
+  if (!ALLOC (a, out->ops, t->n_ops, err))
     return false;
   memcpy (out->ops, t->ops, (size_t)t->n_ops * sizeof *t->ops);
   for (int32_t k = 0; k < t->n_ops; k++)

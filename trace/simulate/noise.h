@@ -2,8 +2,7 @@
 /* The step of a plan when ops take a little more or less than the trace says. A day is one draw:
    each op's time is multiplied by 1 + x, x uniform between -percent and percent, and stays so for
    all steps of the day. */
-#ifndef FERRY_TRACE_SIMULATE_NOISE_H
-#define FERRY_TRACE_SIMULATE_NOISE_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -27,5 +26,3 @@ bool noise_day (const trace *t, const noise_options *o, int32_t day, arena *a, t
 /* The plan is one that check accepts. */
 bool noise_of_plan (const trace *t, const plan *p, const noise_options *o, arena *scratch,
                     noise_spread *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The event loop of the machine model: jobs, their queues, two engines a card.  Steps count
    from 0; what of step -1 an item waits for has happened. Used in this folder only. */
-#ifndef FERRY_TRACE_SIMULATE_RUN_H
-#define FERRY_TRACE_SIMULATE_RUN_H
+#pragma once
 
 #include "trace/host.h"
 #include "trace/simulate/simulate.h"
@@ -94,5 +93,3 @@ bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context),
 
 /* Have two steps the same times, relative to the start of the first lane's op 0? */
 bool sim_same_state (const sim_run *r, int32_t a, int32_t b);
-
-#endif

@@ -2,8 +2,7 @@
 /* The cost of a plan: the machine model of docs/machine-model.md, and the only source of any figure
    that is shown as a prediction.  It trusts the plan's structure as far as simulate_plan has looked
    (indices, orders); whether a plan is legal is check's affair.  A plan that hangs is an error. */
-#ifndef FERRY_TRACE_SIMULATE_SIMULATE_H
-#define FERRY_TRACE_SIMULATE_SIMULATE_H
+#pragma once
 
 #include "trace/host.h"
 #include "trace/plan.h"
@@ -56,5 +55,3 @@ bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, 
 /* One trace under one plan, rewriting included. */
 bool simulate_plan (const trace *t, const plan *p, arena *scratch, predicted *out,
                     error *err) MUST_CHECK;
-
-#endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 
 typedef struct drawing {
@@ -42,13 +43,8 @@ static int compare_moves (const void *a, const void *b, void *context) {
   const move *moves = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
   const move *x = &moves[i], *y = &moves[j];
-  if (x->unit != y->unit)
-    return x->unit < y->unit ? -1 : 1;
-  if (x->part != y->part)
-    return x->part < y->part ? -1 : 1;
-  if (x->out_after != y->out_after)
-    return x->out_after < y->out_after ? -1 : 1;
-  return i < j ? -1 : i > j;
+  return ORDER (x->unit, y->unit) ?: ORDER (x->part, y->part) ?: ORDER (x->out_after, y->out_after)
+         ?: ORDER (i, j);
 }
 
 /* The first place in moves_of whose move is of (unit, part) or behind. */
@@ -118,9 +114,7 @@ typedef struct edge {
 
 static int compare_edges (const void *a, const void *b) {
   const edge *x = a, *y = b;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  return x->granules < y->granules ? -1 : x->granules > y->granules; /* ends before births */
+  return ORDER (x->at_ns, y->at_ns) ?: ORDER (x->granules, y->granules); /* ends before births */
 }
 
 static int64_t into_period (int64_t at_ns, int64_t period_ns) {
@@ -186,14 +180,13 @@ static int compare_holders (const void *a, const void *b, void *context) {
   const placement *pl = context;
   int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
   int64_t x = stay_granules (pl, &pl->stays[i]), y = stay_granules (pl, &pl->stays[j]);
-  return x != y ? (x > y ? -1 : 1) : (i < j ? -1 : i > j);
+  return ORDER (y, x) ?: ORDER (i, j);
 }
 
 static bool find_holders (drawing *d, arena *a, error *err) {
   timeline *t = d->out;
   const placement *pl = &d->plan->placement;
-  t->holders = NEW (a, pl->n_stays, int32_t, err);
-  if (!t->holders)
+  if (!ALLOC (a, t->holders, pl->n_stays, err))
     return false;
   for (int32_t i = 0; i < pl->n_stays; i++) {
     span s;
@@ -220,8 +213,7 @@ bool timeline_finish (const sim_job *job, const units *u, int64_t start_ns, int6
   shift (out->ins, d.plan->n_moves, start_ns);
   if (period_ns <= 0)
     return true; /* a trace of no length has no picture */
-  d.moves_of = NEW (a, d.plan->n_moves, int32_t, err);
-  if (!d.moves_of)
+  if (!ALLOC (a, d.moves_of, d.plan->n_moves, err))
     return false;
   for (int32_t i = 0; i < d.plan->n_moves; i++)
     d.moves_of[i] = i;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One simulated step as a picture: absolute times to times of the step, and memory over time from
    the births and ends of the plan's stays. */
-#ifndef FERRY_TRACE_SIMULATE_TIMELINE_H
-#define FERRY_TRACE_SIMULATE_TIMELINE_H
+#pragma once
 
 #include "trace/simulate/simulate.h"
 #include "trace/unit.h"
@@ -12,5 +11,3 @@ bool timeline_begin (const sim_job *job, arena *a, timeline *out, error *err) MU
 /* Spans are absolute still; op 0 started at start_ns. */
 bool timeline_finish (const sim_job *job, const units *u, int64_t start_ns, int64_t period_ns,
                       arena *a, timeline *out, error *err) MUST_CHECK;
-
-#endif

@@ -144,12 +144,9 @@ static void see_one_list (const reading *r, int32_t *last_in, int32_t *outs) {
 
 static bool index_copies (reading *r, arena *a, int32_t **last_in, int32_t **outs, error *err) {
   const plan *p = r->plan;
-  r->out_place = NEW (a, p->n_moves, int32_t, err);
-  r->in_place = NEW (a, p->n_moves, int32_t, err);
-  *last_in = NEW (a, r->trace->n_ops, int32_t, err);
-  *outs = NEW (a, r->trace->n_ops, int32_t, err);
-  r->last = NEW (a, r->trace->n_ops, int32_t, err);
-  if (!r->out_place || !r->in_place || !*last_in || !*outs || !r->last)
+  if (!ALLOC (a, r->out_place, p->n_moves, err) || !ALLOC (a, r->in_place, p->n_moves, err) ||
+      !ALLOC (a, *last_in, r->trace->n_ops, err) || !ALLOC (a, *outs, r->trace->n_ops, err) ||
+      !ALLOC (a, r->last, r->trace->n_ops, err))
     return false;
   for (int32_t i = 0; i < p->n_outs; i++)
     r->out_place[p->out_order[i]] = i;
@@ -188,8 +185,7 @@ bool waits_of (const sim_job *job, const timeline *line, arena *a, wait **out, i
   reading r = { .trace = job->rewritten->trace, .plan = job->plan, .line = line };
   int32_t *last_in, *outs, n = r.trace->n_ops;
   *count = 0;
-  *out = NEW (a, n, wait, err);
-  if (!*out || !index_copies (&r, a, &last_in, &outs, err))
+  if (!ALLOC (a, *out, n, err) || !index_copies (&r, a, &last_in, &outs, err))
     return false;
   int32_t newest[MOST_STREAMS];
   memset (newest, 0xff, sizeof newest);

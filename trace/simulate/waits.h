@@ -2,8 +2,7 @@
 /* Why a step takes longer than its ops: which op waits, for which copy, and what held that copy
    up.  Read off a timeline of the simulator; times of the step before are those of this one less
    the period, so a step that does not settle is told as far as it agrees. */
-#ifndef FERRY_TRACE_SIMULATE_WAITS_H
-#define FERRY_TRACE_SIMULATE_WAITS_H
+#pragma once
 
 #include "trace/simulate/simulate.h"
 
@@ -29,5 +28,3 @@ typedef struct wait {
 /* Ops that wait, in order; of one stream the sum of ns is the period less all ns and gaps. */
 bool waits_of (const sim_job *job, const timeline *line, arena *a, wait **out, int32_t *count,
                error *err) MUST_CHECK;
-
-#endif

@@ -117,9 +117,8 @@ bool works_simulate (const works *w, const device *d, arena *a, span **out, erro
                 .rates = device_rates (&d->link, d->share_ppm),
                 .copy_ns = d->link.copy_ns,
                 .record = &record };
-  lane.ops = NEW (a, n, sim_op, err);
-  lane.streams = NEW (a, lane.n_streams, sim_stream, err);
-  if (!*out || !lane.ops || !lane.streams || !fill_beside (w, number, a, &beside, err))
+  if (!ALLOC (a, lane.ops, n, err) || !ALLOC (a, lane.streams, lane.n_streams, err) || !*out ||
+      !fill_beside (w, number, a, &beside, err))
     return false;
   for (int32_t k = 0; k < n; k++)
     lane.ops[k] = (sim_op){ at (w, k)->ns, 0, INT32_MIN, INT32_MIN };

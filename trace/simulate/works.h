@@ -2,8 +2,7 @@
 /* Work in streams that no plan orders: what a program and the shim under it will do, one item after
    the other, each with what it waits for.  Its times are the event loop's; docs/machine-model.md,
    "Works". */
-#ifndef FERRY_TRACE_SIMULATE_WORKS_H
-#define FERRY_TRACE_SIMULATE_WORKS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -32,5 +31,3 @@ bool works_wait (works *w, int32_t behind, error *err) MUST_CHECK; /* less than 
 /* out[i]: when the i-th starts and ends, from time 0 on. Of copies that could start at once that
    which was added first is first. */
 bool works_simulate (const works *w, const device *d, arena *a, span **out, error *err) MUST_CHECK;
-
-#endif

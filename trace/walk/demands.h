@@ -2,8 +2,7 @@
 /* The waits of each op and copy, as docs/machine-model.md defines them: for the end of an item of
    another queue, in this step or one or two before.  (An item also waits for the one before
    it in its own queue.) */
-#ifndef FERRY_TRACE_WALK_DEMANDS_H
-#define FERRY_TRACE_WALK_DEMANDS_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -35,5 +34,3 @@ int32_t demands_of (const demands *d, walk_queue queue, int32_t position,
                     walk_wait out[WALK_MOST_DEMANDS]);
 /* A wait as a count: how many items of its queue must have ended, relative to the step. */
 int64_t demands_count (const demands *d, const walk_wait *w);
-
-#endif

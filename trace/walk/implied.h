@@ -2,12 +2,9 @@
 /* Waits that other waits imply, left out.  A queue runs its items one after the other, so an item
    knows that whatever the one before it knew has ended, and likewise whatever its awaited items
    knew. */
-#ifndef FERRY_TRACE_WALK_IMPLIED_H
-#define FERRY_TRACE_WALK_IMPLIED_H
+#pragma once
 
 #include "trace/walk/walk.h"
 
 /* From `demands` to `waits` and `awaited`. */
 bool implied_leave_out (walk *w, arena *a, error *err) MUST_CHECK;
-
-#endif

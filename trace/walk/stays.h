@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which stay, a time on the device, holds a part of a unit when an op runs. */
-#ifndef FERRY_TRACE_WALK_STAYS_H
-#define FERRY_TRACE_WALK_STAYS_H
+#pragma once
 
 #include "trace/unit.h"
 
@@ -20,5 +19,3 @@ bool stays_map (const units *u, const plan *p, arena *a, stay_map *out, error *e
 int32_t stays_at (const stay_map *m, int32_t unit, int32_t part, int32_t op);
 /* At the boundary of two steps: a stay, or -1 where the part is away. *away is then its move. */
 int32_t stays_between (const stay_map *m, int32_t unit, int32_t part, int32_t *away);
-
-#endif

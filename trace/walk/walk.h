@@ -2,8 +2,7 @@
 /* A plan as one walk: the ops and copies of a step, each with what it waits for, in an order in
    which one thread can issue them.  Whatever an item waits for in its own step stands before it, so
    no wait is for something that is not issued yet.  Every executor walks a plan by this list. */
-#ifndef FERRY_TRACE_WALK_WALK_H
-#define FERRY_TRACE_WALK_WALK_H
+#pragma once
 
 #include "trace/rewrite/rewrite.h"
 #include "trace/walk/demands.h"
@@ -43,5 +42,3 @@ bool walk_make (const rewritten *rw, const plan *p, arena *a, walk *out, error *
 
 /* The format of trace/walk/format.md, for executors that are not linked with this code. */
 bool walk_text (const walk *w, const trace *original, bytes *out, error *err) MUST_CHECK;
-
-#endif

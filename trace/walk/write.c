@@ -177,8 +177,7 @@ bool walk_text (const walk *k, const trace *original, bytes *out, error *err) {
   assert (k && original && k->rewritten->ops && k->rewritten->tensors);
   const plan *p = k->plan;
   json_writer w;
-  json_begin (&w, 2);
-  json_open_object (&w);
+  json_begin_object (&w, 2);
   put_births (&w, k);
   json_add_int (&w, "budget_bytes", p->budget_bytes);
   json_add_text (&w, "format", WALK_FORMAT);
@@ -186,10 +185,8 @@ bool walk_text (const walk *k, const trace *original, bytes *out, error *err) {
   put_memory (&w, &p->placement);
   put_moves (&w, k);
   put_ops (&w, k, original->batch);
-  if (p->has_predicted) {
-    json_put_key (&w, "predicted");
-    predicted_write (&w, &p->predicted);
-  }
+  if (p->has_predicted)
+    predicted_write (&w, "predicted", &p->predicted);
   put_remakes (&w, p);
   json_add_indices (&w, "resting", p->resting, p->n_resting);
   put_tensors (&w, k, original->batch);

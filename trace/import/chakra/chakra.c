@@ -5,7 +5,6 @@
    One op per group of CPU nodes with the same record function id (its pieces are named "op(0)",
    "op(1)"), if the group owns GPU nodes; groups go in order of their id. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trace/import/chakra/chakra.h"
@@ -28,9 +27,7 @@ static bool keep_tensor (void *context, const python_tensor *t) {
   if (c->device < 0)
     c->device = t->device;
   c->several_devices |= t->device >= 0 && t->device != c->device;
-  c->tensors = arena_grow (r->job->scratch, c->tensors, &r->tensor_room, c->n_tensors + 1,
-                           sizeof *c->tensors, r->job->err);
-  if (!c->tensors)
+  if (!GROW (r->job->scratch, c->tensors, &r->tensor_room, c->n_tensors + 1, r->job->err))
     return false;
   c->tensors[c->n_tensors++] =
       (chakra_tensor){ t->storage, t->bytes, t->own_bytes, t->argument, r->output, false };
@@ -92,9 +89,7 @@ static bool add_dep (reader *r, int64_t id, bool data, chakra_node *n) {
   chakra *c = r->out;
   if (data && n->first_data_dep < 0)
     n->first_data_dep = id;
-  c->deps = arena_grow (r->job->scratch, c->deps, &r->dep_room, c->n_deps + 1, sizeof *c->deps,
-                        r->job->err);
-  if (!c->deps)
+  if (!GROW (r->job->scratch, c->deps, &r->dep_room, c->n_deps + 1, r->job->err))
     return false;
   c->deps[c->n_deps++] = (chakra_dep){ id, data };
   return true;
@@ -115,9 +110,8 @@ static bool read_deps (reader *r, const wire *node, const wire_field *f, bool da
 
 static bool read_node (reader *r, wire node) {
   chakra *c = r->out;
-  c->nodes = arena_grow (r->job->scratch, c->nodes, &r->node_room, (int64_t)c->n_nodes + 1,
-                         sizeof *c->nodes, r->job->err);
-  if (!c->nodes || c->n_nodes == INT32_MAX - 1)
+  if (!GROW (r->job->scratch, c->nodes, &r->node_room, (int64_t)c->n_nodes + 1, r->job->err) ||
+      c->n_nodes == INT32_MAX - 1)
     return false;
   chakra_node n = { .id = -1,
                     .stream = -1,

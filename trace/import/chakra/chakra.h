@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The nodes of a Chakra .et file as tables. */
-#ifndef FERRY_TRACE_IMPORT_CHAKRA_H
-#define FERRY_TRACE_IMPORT_CHAKRA_H
+#pragma once
 
 #include "trace/import/chakra/wire.h"
 #include "trace/import/et/et.h"
@@ -65,5 +64,3 @@ int64_t chakra_stream (const chakra *c, const chakra_node *n);
 const char *chakra_choose_stream (import_job *job, const chakra *c, int64_t *stream);
 /* The compute stream's share of the GPU's time, and the place of the rest. */
 bool chakra_count_time (import_job *job, const chakra *c, int64_t stream) MUST_CHECK;
-
-#endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/chakra/chakra.h"
 
@@ -11,9 +12,7 @@
 
 static int by_record (const void *a, const void *b) {
   const chakra_group *x = a, *y = b;
-  if (x->record_id != y->record_id)
-    return x->record_id < y->record_id ? -1 : 1;
-  return x->first_node < y->first_node ? -1 : x->first_node > y->first_node;
+  return ORDER (x->record_id, y->record_id) ?: ORDER (x->first_node, y->first_node);
 }
 
 static bool map_ids (import_job *job, const chakra *c, id_map *ids) {
@@ -142,8 +141,7 @@ static int part_of (const chakra_node *n, const chakra_tensor *t) {
 
 static bool make_mentions (import_job *job, chakra *c) {
   int64_t *offset = NEW (job->scratch, (int64_t)c->n_groups * PARTS + 1, int64_t, job->err);
-  c->mentions = NEW (job->scratch, c->n_tensors, mention, job->err);
-  if (!offset || !c->mentions)
+  if (!ALLOC (job->scratch, c->mentions, c->n_tensors, job->err) || !offset)
     return false;
   for (int pass = 0; pass < 2; pass++) {
     for (int32_t i = 0; i < c->n_nodes; i++) {
@@ -225,10 +223,9 @@ typedef struct maker {
 
 static bool find_ops (maker *m) {
   const chakra *c = m->c;
-  m->ns = NEW (m->job->scratch, c->n_groups, int64_t, m->job->err);
-  m->is_op = NEW (m->job->scratch, c->n_groups, bool, m->job->err);
-  m->op_of_group = NEW (m->job->scratch, c->n_groups, int32_t, m->job->err);
-  if (!m->ns || !m->is_op || !m->op_of_group)
+  if (!ALLOC (m->job->scratch, m->ns, c->n_groups, m->job->err) ||
+      !ALLOC (m->job->scratch, m->is_op, c->n_groups, m->job->err) ||
+      !ALLOC (m->job->scratch, m->op_of_group, c->n_groups, m->job->err))
     return false;
   int64_t aside = 0;
   for (int32_t i = 0; i < c->n_nodes; i++) {
@@ -257,9 +254,8 @@ static bool find_ops (maker *m) {
 
 static bool place (maker *m) {
   const chakra *c = m->c;
-  m->first_op = NEW (m->job->scratch, c->generations.count, int32_t, m->job->err);
-  m->lives = NEW (m->job->scratch, c->generations.count, et_life, m->job->err);
-  if (!m->first_op || !m->lives)
+  if (!ALLOC (m->job->scratch, m->first_op, c->generations.count, m->job->err) ||
+      !ALLOC (m->job->scratch, m->lives, c->generations.count, m->job->err))
     return false;
   for (int32_t i = 0; i < c->generations.count; i++) {
     const generation *g = &c->generations.at[i];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The two encodings inside a Chakra .et file: protobuf fields, and tensor values as Python text.
    Every length is checked against the end of what holds it before anything else happens. */
-#ifndef FERRY_TRACE_IMPORT_CHAKRA_WIRE_H
-#define FERRY_TRACE_IMPORT_CHAKRA_WIRE_H
+#pragma once
 
 #include "trace/import/common/stream.h"
 
@@ -38,5 +37,3 @@ typedef struct python_tensor {
 bool python_tensors (const wire *w, const wire_field *f,
                      bool (*found) (void *context, const python_tensor *t),
                      void *context) MUST_CHECK;
-
-#endif

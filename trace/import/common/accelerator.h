@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A device of PyTorch's that has its own memory: NVIDIA's, AMD's (which calls itself cuda), and
    those of other makers, which write the same files with other names. */
-#ifndef FERRY_TRACE_IMPORT_COMMON_ACCELERATOR_H
-#define FERRY_TRACE_IMPORT_COMMON_ACCELERATOR_H
+#pragma once
 
 #include "trace/import/common/stream.h"
 
@@ -12,5 +11,3 @@ bool accelerator_is (slice device, int64_t *number);
 bool accelerator_is_type (int64_t type);
 /* A profile's category of calls that launch something. */
 bool accelerator_is_runtime (slice category);
-
-#endif

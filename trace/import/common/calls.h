@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The name of a call tells whether autograd runs it, whether it makes a tensor out of nothing,
    whether it talks to other ranks, whether it uses but a part of what it names. */
-#ifndef FERRY_TRACE_IMPORT_CALLS_H
-#define FERRY_TRACE_IMPORT_CALLS_H
+#pragma once
 
 #include "trace/import/common/stream.h"
 
@@ -17,5 +16,3 @@ bool call_is_partial (slice name);
 bool slice_holds (slice text, const char *word);
 /* The number behind "rank" in a file's name, as in trace_rank3.json; -1: none. */
 int64_t name_rank (const char *name);
-
-#endif

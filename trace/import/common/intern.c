@@ -57,9 +57,7 @@ int32_t intern_add (intern *n, slice text, bool copy, error *err) {
   int64_t at = text_slot (n, text);
   if (n->slots[at])
     return n->slots[at] - 1;
-  n->texts =
-      arena_grow (n->arena, n->texts, &n->room, (int64_t)n->count + 1, sizeof *n->texts, err);
-  if (!n->texts)
+  if (!GROW (n->arena, n->texts, &n->room, (int64_t)n->count + 1, err))
     return -1;
   if (copy) {
     text.at = arena_string_n (n->arena, text.at, (size_t)text.size, err);
@@ -91,9 +89,8 @@ int32_t id_map_find (const id_map *m, int64_t key) {
 
 static bool more_id_slots (id_map *m, error *err) {
   id_map larger = { .arena = m->arena, .n_slots = m->n_slots ? 2 * m->n_slots : 64 };
-  larger.keys = NEW (m->arena, larger.n_slots, int64_t, err);
-  larger.values = NEW (m->arena, larger.n_slots, int32_t, err);
-  if (!larger.keys || !larger.values)
+  if (!ALLOC (m->arena, larger.keys, larger.n_slots, err) ||
+      !ALLOC (m->arena, larger.values, larger.n_slots, err))
     return false;
   for (int64_t i = 0; i < larger.n_slots; i++)
     larger.values[i] = INT32_MIN;

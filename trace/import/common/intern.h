@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Texts to small numbers: names, thread ids, sources.  Everything lives in the arena. */
-#ifndef FERRY_TRACE_IMPORT_INTERN_H
-#define FERRY_TRACE_IMPORT_INTERN_H
+#pragma once
 
 #include "trace/import/common/stream.h"
 
@@ -33,5 +32,3 @@ id_map id_map_new (arena *a);
 int32_t *id_map_at (id_map *m, int64_t key, error *err) MUST_CHECK;
 /* -1: not there. */
 int32_t id_map_find (const id_map *m, int64_t key);
-
-#endif

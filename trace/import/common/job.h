@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the importers of one call: the decoded files, the options, the report being written. */
-#ifndef FERRY_TRACE_IMPORT_JOB_H
-#define FERRY_TRACE_IMPORT_JOB_H
+#pragma once
 
 #include "trace/build.h"
 #include "trace/import/common/report.h"
@@ -84,5 +83,3 @@ bool report_trace (import_job *job, const trace *t) MUST_CHECK;
 
 /* The file's name up to its first dot: what a trace is called when nothing else is known. */
 const char *job_trace_name (import_job *job, const import_text *file);
-
-#endif

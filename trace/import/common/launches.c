@@ -4,13 +4,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
+
 static int by_launch (const void *a, const void *b) {
   const launched *x = a, *y = b;
-  if (x->thread != y->thread)
-    return x->thread < y->thread ? -1 : 1;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  return x->run < y->run ? -1 : x->run > y->run;
+  return ORDER (x->thread, y->thread) ?: ORDER (x->at_ns, y->at_ns) ?: ORDER (x->run, y->run);
 }
 
 void launches_sort (launched *rows, int32_t n) {
@@ -26,14 +24,6 @@ void launches_soonest (launched *rows, int32_t n) {
 
 int32_t launches_first (const launched *rows, int32_t n, int32_t thread, int64_t at_ns) {
   assert (n >= 0 && (rows || n == 0));
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    const launched *r = &rows[middle];
-    if (r->thread < thread || (r->thread == thread && r->at_ns < at_ns))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (
+      i, 0, n, rows[i].thread > thread || (rows[i].thread == thread && rows[i].at_ns >= at_ns));
 }

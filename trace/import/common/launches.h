@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Runs on the GPU by when they were launched: sorted rows, and the first at or behind a time. */
-#ifndef FERRY_TRACE_IMPORT_COMMON_LAUNCHES_H
-#define FERRY_TRACE_IMPORT_COMMON_LAUNCHES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void launches_sort (launched *rows, int32_t n); /* by thread, then time, then ru
 void launches_soonest (launched *rows, int32_t n);
 /* The first row at or behind (thread, at_ns); n where there is none. */
 int32_t launches_first (const launched *rows, int32_t n, int32_t thread, int64_t at_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The request of an import and its findings: files in, a trace and this report out. */
-#ifndef FERRY_TRACE_IMPORT_COMMON_REPORT_H
-#define FERRY_TRACE_IMPORT_COMMON_REPORT_H
+#pragma once
 
 #include "base/json.h"
 #include "trace/trace.h"
@@ -115,5 +114,3 @@ typedef struct import_report {
 /* The report for people, and the same fields as JSON. */
 bool import_report_text (const import_report *r, bytes *out, error *err) MUST_CHECK;
 void import_report_json (const import_report *r, json_writer *w);
-
-#endif

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/file.h"

@@ -4,8 +4,7 @@
    and line, after which every call says "no more".
 
    Besides JSON it takes nan, inf and Infinity where a number may stand: profilers write them. */
-#ifndef FERRY_TRACE_IMPORT_STREAM_H
-#define FERRY_TRACE_IMPORT_STREAM_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -89,5 +88,3 @@ static inline bool slice_begins (slice text, const char *word) {
 bool slice_decimal (slice text, int scale, int64_t *out) MUST_CHECK;
 /* Escapes undone, control characters and broken UTF-8 replaced by '?': fit for a trace. */
 const char *slice_name (slice text, arena *a, error *err) MUST_CHECK;
-
-#endif

@@ -7,6 +7,8 @@
 
 #include "trace/import/et/et.h"
 
+#include "base/order.h"
+
 typedef struct entered {
   int64_t axis;
   int32_t node;
@@ -14,22 +16,12 @@ typedef struct entered {
 
 static int by_axis (const void *a, const void *b) {
   const entered *x = a, *y = b;
-  if (x->axis != y->axis)
-    return x->axis < y->axis ? -1 : 1;
-  return x->node < y->node ? -1 : x->node > y->node;
+  return ORDER (x->axis, y->axis) ?: ORDER (x->node, y->node);
 }
 
 /* The place of the first at or behind; n where there is none. */
 static int32_t first_at (const entered *rows, int32_t n, int64_t axis) {
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (rows[middle].axis < axis)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (i, 0, n, rows[i].axis >= axis);
 }
 
 static entered *find_leaves (import_job *job, const et *e, int32_t *n) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A PyTorch execution trace: every operator call with the tensors it names, in the order in which
    the calls returned; no times. */
-#ifndef FERRY_TRACE_IMPORT_ET_H
-#define FERRY_TRACE_IMPORT_ET_H
+#pragma once
 
 #include "trace/import/et/generations.h"
 
@@ -88,5 +87,3 @@ void et_sort_uses (et_uses *uses, const int32_t *first_op);
 /* Reads and writes of the op that was begun last; *at moves on. */
 void et_put_uses (const et_uses *uses, int64_t *at, int32_t op, const int32_t *tensor_of,
                   trace_builder *b);
-
-#endif

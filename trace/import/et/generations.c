@@ -2,7 +2,6 @@
 #include "trace/import/et/generations.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 typedef struct splitter {
   import_job *job;
@@ -51,9 +50,7 @@ static bool is_own_output (const splitter *s, int32_t last, int32_t node) {
 
 static bool open_generation (splitter *s, const mention *m, bool defined) {
   generations *g = s->out;
-  g->at = arena_grow (s->job->scratch, g->at, &s->room, (int64_t)g->count + 1, sizeof *g->at,
-                      s->job->err);
-  if (!g->at)
+  if (!GROW (s->job->scratch, g->at, &s->room, (int64_t)g->count + 1, s->job->err))
     return false;
   int64_t axis = s->nodes[m->node].axis;
   g->at[g->count++] = (generation){ .storage = m->storage,
@@ -125,43 +122,6 @@ bool generations_split (import_job *job, const walk_node *nodes, mention *mentio
       return false;
   }
   out->n_storages = s.current.count;
-  return true;
-}
-
-typedef struct edge {
-  int64_t axis, bytes;
-} edge;
-
-/* Ends are included, so at one place births come before deaths. */
-static int by_axis (const void *a, const void *b) {
-  const edge *x = a, *y = b;
-  if (x->axis != y->axis)
-    return x->axis < y->axis ? -1 : 1;
-  return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
-}
-
-bool generations_peak (import_job *job, const generations *g, int64_t *defined, int64_t *before) {
-  edge *edges = NEW (job->scratch, 2 * (int64_t)g->count, edge, job->err);
-  if (!edges)
-    return false;
-  int64_t n = 0, live = 0;
-  *defined = *before = 0;
-  for (int32_t i = 0; i < g->count; i++) {
-    const generation *x = &g->at[i];
-    if (!x->defined) {
-      *before += x->bytes;
-      continue;
-    }
-    edges[n++] = (edge){ x->first_axis, x->bytes };
-    edges[n++] = (edge){ x->last_axis, -x->bytes };
-  }
-  if (n)
-    qsort (edges, (size_t)n, sizeof *edges, by_axis);
-  for (int64_t i = 0; i < n; i++) {
-    live += edges[i].bytes;
-    if (live > *defined)
-      *defined = live;
-  }
   return true;
 }
 

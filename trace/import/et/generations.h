@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Storages named by ids that come back: an id is a data pointer, and after a free the next tensor
    may have the same.  A walk over the nodes splits each id into generations, one a life. */
-#ifndef FERRY_TRACE_IMPORT_GENERATIONS_H
-#define FERRY_TRACE_IMPORT_GENERATIONS_H
+#pragma once
 
 #include "trace/import/common/intern.h"
 #include "trace/import/common/job.h"
@@ -47,10 +46,6 @@ typedef struct generations {
 /* Mentions stand in the order of the walk, a node's inputs before its outputs. */
 bool generations_split (import_job *job, const walk_node *nodes, mention *mentions,
                         int64_t n_mentions, generations *out) MUST_CHECK;
-/* Greatest sum of bytes of defined generations alive at one place of the axis, and all bytes of
-   those that were there before. */
-bool generations_peak (import_job *job, const generations *g, int64_t *defined,
-                       int64_t *before) MUST_CHECK;
 
 uint8_t generation_first_phase (const generation *g, const walk_node *nodes);
 uint8_t generation_last_phase (const generation *g, const walk_node *nodes);
@@ -58,5 +53,3 @@ uint8_t generation_last_phase (const generation *g, const walk_node *nodes);
    is none, what the optimizer makes and keeps is its state. */
 tensor_kind generation_kind (const generation *g, const walk_node *nodes, bool optimizer_seen);
 bool generations_have_optimizer (const generations *g);
-
-#endif

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 typedef struct call {
   int64_t key; /* record id, or External id */
   int32_t index, name;
@@ -22,9 +24,7 @@ typedef struct call_list {
 
 static int by_key (const void *a, const void *b) {
   const call *x = a, *y = b;
-  if (x->key != y->key)
-    return x->key < y->key ? -1 : 1;
-  return x->index < y->index ? -1 : x->index > y->index;
+  return ORDER (x->key, y->key) ?: ORDER (x->index, y->index);
 }
 
 static bool is_step (slice name) {
@@ -115,8 +115,7 @@ typedef struct both_lists {
 
 static bool allot (joiner *j, call_list *lists, int n) {
   for (int i = 0; i < n; i++) {
-    lists[i].at = NEW (j->job->scratch, lists[i].count, call, j->job->err);
-    if (!lists[i].at)
+    if (!ALLOC (j->job->scratch, lists[i].at, lists[i].count, j->job->err))
       return false;
     lists[i].count = 0;
   }
@@ -267,8 +266,7 @@ static bool join_by_names (joiner *j) {
 }
 
 bool et_join (joiner *j) {
-  j->op_of = NEW (j->job->scratch, j->e.n_nodes, int32_t, j->job->err);
-  if (!j->op_of)
+  if (!ALLOC (j->job->scratch, j->op_of, j->e.n_nodes, j->job->err))
     return false;
   for (int32_t i = 0; i < j->e.n_nodes; i++)
     j->op_of[i] = NONE;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The calls of an execution trace and of the Kineto file of the same run, matched. */
-#ifndef FERRY_TRACE_IMPORT_ET_JOIN_H
-#define FERRY_TRACE_IMPORT_ET_JOIN_H
+#pragma once
 
 #include "trace/import/et/et.h"
 #include "trace/import/kineto/kineto.h"
@@ -19,5 +18,3 @@ typedef struct joiner {
 
 /* Fills op_of and what the report says about it; both files have been read. */
 bool et_join (joiner *j) MUST_CHECK;
-
-#endif

@@ -50,9 +50,7 @@ static bool add_raw (reader *r, raw_list *list, const slice f[TENSOR_FIELDS], in
   if (__builtin_add_overflow (v[2], v[3], &elements) ||
       __builtin_mul_overflow (elements, v[4], &bytes) || bytes > MOST_TENSOR_BYTES)
     return stream_fail_at (&r->s, at, "a tensor larger than 2^48 bytes");
-  list->at = arena_grow (r->job->scratch, list->at, &list->room, list->count + 1, sizeof *list->at,
-                         r->job->err);
-  if (!list->at)
+  if (!GROW (r->job->scratch, list->at, &list->room, list->count + 1, r->job->err))
     return false;
   if (device >= 0 && device < 64)
     r->out->devices |= (uint64_t)1 << device;
@@ -193,9 +191,7 @@ static bool add_mentions (reader *r, int32_t node, const raw_list *list, bool ou
   et *out = r->out;
   for (int64_t i = 0; i < list->count; i++) {
     const raw_mention *raw = &list->at[i];
-    out->mentions = arena_grow (r->job->scratch, out->mentions, &r->mention_room,
-                                out->n_mentions + 1, sizeof *out->mentions, r->job->err);
-    if (!out->mentions)
+    if (!GROW (r->job->scratch, out->mentions, &r->mention_room, out->n_mentions + 1, r->job->err))
       return false;
     uint64_t bit = raw->argument < 64 ? (uint64_t)1 << raw->argument : 0;
     bool written = output ? !(has_schema && masks.aliases & bit) : (masks.written & bit) != 0;
@@ -371,8 +367,7 @@ static bool allocates (slice name) {
    and marks the way, so each node is climbed over once. */
 static bool tell_phases (import_job *job, et *e) {
   int32_t *way = NEW (job->scratch, e->n_nodes, int32_t, job->err);
-  e->walk = NEW (job->scratch, e->n_nodes, walk_node, job->err);
-  if (!way || !e->walk)
+  if (!ALLOC (job->scratch, e->walk, e->n_nodes, job->err) || !way)
     return false;
   for (int32_t i = 0; i < e->n_nodes; i++) {
     int32_t n = 0, at = i;

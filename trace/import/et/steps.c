@@ -4,6 +4,7 @@
    step in which they were entered, whatever their thread: backward waits for its threads. */
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/et/et.h"
 
@@ -21,13 +22,11 @@ typedef struct steps {
 
 static int by_from (const void *a, const void *b) {
   const step *x = a, *y = b;
-  return x->from < y->from ? -1 : x->from > y->from;
+  return ORDER (x->from, y->from);
 }
 
 static bool add (import_job *job, steps *s, int64_t from, int64_t number) {
-  s->at =
-      arena_grow (job->scratch, s->at, &s->room, (int64_t)s->count + 1, sizeof *s->at, job->err);
-  if (!s->at)
+  if (!GROW (job->scratch, s->at, &s->room, (int64_t)s->count + 1, job->err))
     return false;
   s->at[s->count++] = (step){ .from = from, .number = number };
   return true;
@@ -68,7 +67,7 @@ typedef struct entered {
 
 static int by_record (const void *a, const void *b) {
   const entered *x = a, *y = b;
-  return x->record_id < y->record_id ? -1 : x->record_id > y->record_id;
+  return ORDER (x->record_id, y->record_id);
 }
 
 /* A step ends with the last call of an optimizer behind which autograd runs again. */

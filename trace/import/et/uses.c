@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "trace/import/et/et.h"
 
 /* Work on another stream uses its tensors during every op that runs beside it, so uses can be many
@@ -15,9 +16,7 @@ bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m, b
   assert (op >= 0);
   if (uses->count == MOST_USES)
     return error_set (job->err, ERR_input, "more than 2^26 uses of tensors by ops");
-  uses->at =
-      arena_grow (job->scratch, uses->at, &uses->room, uses->count + 1, sizeof *uses->at, job->err);
-  if (!uses->at)
+  if (!GROW (job->scratch, uses->at, &uses->room, uses->count + 1, job->err))
     return false;
   bool write = m->written || makes;
   uses->at[uses->count++] =
@@ -27,9 +26,7 @@ bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m, b
 
 static int by_op (const void *a, const void *b) {
   const et_use *x = a, *y = b;
-  if (x->op != y->op)
-    return x->op < y->op ? -1 : 1;
-  return x->generation < y->generation ? -1 : x->generation > y->generation;
+  return ORDER (x->op, y->op) ?: ORDER (x->generation, y->generation);
 }
 
 void et_sort_uses (et_uses *uses, const int32_t *first_op) {

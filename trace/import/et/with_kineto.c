@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/common/launches.h"
 #include "trace/import/et/join.h"
@@ -30,16 +31,11 @@ static bool prepare (placing *p) {
   arena *s = j->job->scratch;
   error *err = j->job->err;
   int32_t n = j->it.n_runs;
-  p->by_thread = NEW (s, n, launched, err);
-  p->by_time = NEW (s, n, launched, err);
-  p->first_run = NEW (s, j->k.n_ops, int32_t, err);
-  p->next_run = NEW (s, n, int32_t, err);
-  p->side_start = NEW (s, j->k.n_ops, int64_t, err);
-  p->side_end = NEW (s, j->k.n_ops, int64_t, err);
-  p->first_op = NEW (s, j->e.generations.count, int32_t, err);
-  p->lives = NEW (s, j->e.generations.count, et_life, err);
-  if (!p->by_thread || !p->by_time || !p->first_run || !p->next_run || !p->side_start ||
-      !p->side_end || !p->first_op || !p->lives)
+  if (!ALLOC (s, p->by_thread, n, err) || !ALLOC (s, p->by_time, n, err) ||
+      !ALLOC (s, p->first_run, j->k.n_ops, err) || !ALLOC (s, p->next_run, n, err) ||
+      !ALLOC (s, p->side_start, j->k.n_ops, err) || !ALLOC (s, p->side_end, j->k.n_ops, err) ||
+      !ALLOC (s, p->first_op, j->e.generations.count, err) ||
+      !ALLOC (s, p->lives, j->e.generations.count, err))
     return false;
   for (int32_t i = 0; i < j->k.n_ops; i++)
     p->first_run[i] = NONE;
@@ -80,20 +76,16 @@ static int32_t folded (const placing *p, const kineto_op *o) {
   return at < n ? p->by_time[at].run : n - 1;
 }
 
+static int64_t end_ns (const kineto_run *runs, int32_t n, int32_t i) {
+  return i + 1 < n ? runs[i + 1].start_ns - runs[i + 1].gap_ns : runs[i].start_ns + runs[i].ns;
+}
+
 /* Ops that run beside [start, end), or the next one where compute stands still meanwhile. */
 static void beside (const placing *p, int32_t op, int32_t *first, int32_t *end) {
   const kineto_run *runs = p->j->it.runs;
-  int32_t n = p->j->it.n_runs, low = 0, high = n;
-  while (low < high) { /* the first that ends behind the start */
-    int32_t middle = low + (high - low) / 2;
-    int64_t end_ns = middle + 1 < n ? runs[middle + 1].start_ns - runs[middle + 1].gap_ns
-                                    : runs[middle].start_ns + runs[middle].ns;
-    if (end_ns <= p->side_start[op])
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  *first = low < n ? low : n - 1;
+  int32_t n = p->j->it.n_runs;
+  *first = FIRST_WHERE (i, 0, n, end_ns (runs, n, i) > p->side_start[op]);
+  *first = *first < n ? *first : n - 1;
   *end = *first + 1;
   while (*end < n && runs[*end].start_ns < p->side_end[op])
     ++*end;
@@ -161,8 +153,7 @@ typedef struct widening {
 
 static bool find_spans (widening *w) {
   const joiner *j = w->p->j;
-  w->spans = NEW (j->job->scratch, j->k.n_ops, span, j->job->err);
-  if (!w->spans)
+  if (!ALLOC (j->job->scratch, w->spans, j->k.n_ops, j->job->err))
     return false;
   for (int32_t i = 0; i < j->k.n_ops; i++)
     w->spans[i] = (span){ NONE, NONE };

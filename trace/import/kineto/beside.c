@@ -27,9 +27,7 @@ typedef struct begun {
 
 static int by_start (const void *a, const void *b) {
   const begun *x = a, *y = b;
-  if (x->start_ns != y->start_ns)
-    return x->start_ns < y->start_ns ? -1 : 1;
-  return (x->stream > y->stream) - (x->stream < y->stream);
+  return ORDER (x->start_ns, y->start_ns) ?: ORDER (x->stream, y->stream);
 }
 
 bool kineto_number_streams (import_job *job, const kineto *k, kineto_iteration *it) {
@@ -60,9 +58,7 @@ bool kineto_number_streams (import_job *job, const kineto *k, kineto_iteration *
 
 static int by_time (const void *a, const void *b) {
   const kineto_moment *x = a, *y = b;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  return x->stream - y->stream;
+  return ORDER (x->at_ns, y->at_ns) ?: ORDER (x->stream, y->stream);
 }
 
 void kineto_sort_moments (kineto_moment *rows, int32_t n) {
@@ -76,14 +72,7 @@ void kineto_sort_moments (kineto_moment *rows, int32_t n) {
 /* A moment of another stream in [from, to). */
 static bool any_within (const kineto_moment *rows, int32_t n, int32_t stream, int64_t from,
                         int64_t to) {
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (rows[middle].at_ns < from)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  int32_t low = FIRST_WHERE (i, 0, n, rows[i].at_ns >= from);
   if (low < n && rows[low].stream == stream)
     low = rows[low].other;
   return low < n && rows[low].at_ns < to;
@@ -100,11 +89,8 @@ bool kineto_is_cut (const kineto_moments *m, int32_t stream, const kineto_moment
 
 static int by_begin (const void *a, const void *b) {
   const kineto_run *x = a, *y = b;
-  if (x->begin_ns != y->begin_ns)
-    return x->begin_ns < y->begin_ns ? -1 : 1;
-  if (x->stream != y->stream)
-    return x->stream - y->stream;
-  return (x->place > y->place) - (x->place < y->place);
+  return ORDER (x->begin_ns, y->begin_ns) ?: ORDER (x->stream, y->stream)
+         ?: ORDER (x->place, y->place);
 }
 
 typedef struct ended {
@@ -114,9 +100,7 @@ typedef struct ended {
 
 static int by_end (const void *a, const void *b) {
   const ended *x = a, *y = b;
-  if (x->end_ns != y->end_ns)
-    return x->end_ns < y->end_ns ? -1 : 1;
-  return (x->run > y->run) - (x->run < y->run);
+  return ORDER (x->end_ns, y->end_ns) ?: ORDER (x->run, y->run);
 }
 
 typedef struct listing {
@@ -258,11 +242,10 @@ static bool choose_waits (import_job *job, const kineto *k, kineto_iteration *it
 bool kineto_list_streams (import_job *job, const kineto *k, kineto_iteration *it) {
   int32_t n = it->n_runs;
   listing *l = listing_new (job, it);
-  it->after_first = NEW (job->scratch, (int64_t)n + 1, int32_t, job->err);
-  it->after = NEW (job->scratch, (int64_t)n * (it->n_streams - 1), int32_t, job->err);
-  it->seen = NEW (job->scratch, (int64_t)n * it->n_streams, int32_t, job->err);
-  it->waits = NEW (job->scratch, (int64_t)n * it->n_streams, int32_t, job->err);
-  if (!l || !it->after_first || !it->after || !it->seen || !it->waits)
+  if (!ALLOC (job->scratch, it->after_first, (int64_t)n + 1, job->err) ||
+      !ALLOC (job->scratch, it->after, (int64_t)n * (it->n_streams - 1), job->err) ||
+      !ALLOC (job->scratch, it->seen, (int64_t)n * it->n_streams, job->err) ||
+      !ALLOC (job->scratch, it->waits, (int64_t)n * it->n_streams, job->err) || !l)
     return false;
   if (n == 0)
     return true;

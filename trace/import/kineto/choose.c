@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/kineto/kineto.h"
 
 op_phase kineto_phase (const kineto *k, int32_t op) {
@@ -45,9 +46,7 @@ int64_t kineto_launched_at (const kineto *k, const kineto_gpu *g) {
 
 static int by_end (const void *a, const void *b) {
   const kineto_op *const *x = a, *const *y = b;
-  if ((*x)->end_ns != (*y)->end_ns)
-    return (*x)->end_ns < (*y)->end_ns ? -1 : 1;
-  return (*x)->start_ns < (*y)->start_ns ? -1 : (*x)->start_ns > (*y)->start_ns;
+  return ORDER ((*x)->end_ns, (*y)->end_ns) ?: ORDER ((*x)->start_ns, (*y)->start_ns);
 }
 
 static bool is_optimizer (const kineto *k, int32_t op) {
@@ -75,8 +74,7 @@ static bool optimizer_windows (import_job *job, const kineto *k, kineto_window *
   if (count < 2)
     return true;
   qsort (found, (size_t)count, sizeof *found, by_end);
-  *out = NEW (job->scratch, count - 1, kineto_window, job->err);
-  if (!*out)
+  if (!ALLOC (job->scratch, *out, count - 1, job->err))
     return false;
   for (int32_t i = 0; i + 1 < count; i++) {
     const char *name = arena_format (job->a, job->err, "Optimizer.step# %d to %d", i, i + 1);
@@ -95,8 +93,7 @@ bool kineto_windows (import_job *job, const kineto *k, int32_t device, kineto_wi
   if (k->n_steps == 0)
     return (job->options.marks != IMPORT_MARKED || optimizer_windows (job, k, out, n)) &&
            (*n || kineto_unmarked_windows (job, k, device, out, n));
-  *out = NEW (job->scratch, k->n_steps, kineto_window, job->err);
-  if (!*out)
+  if (!ALLOC (job->scratch, *out, k->n_steps, job->err))
     return false;
   for (int32_t i = 0; i < k->n_steps; i++) {
     const kineto_step *s = &k->steps[i];
@@ -146,20 +143,12 @@ typedef struct content {
 
 static int by_number (const void *a, const void *b) {
   const int32_t *x = a, *y = b;
-  return (*x > *y) - (*x < *y);
+  return ORDER (*x, *y);
 }
 
 /* The last window that begins at or before a time, or NONE; they stand in order. */
 static int32_t window_at (const kineto_window *windows, int32_t n, int64_t at_ns) {
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (windows[middle].start_ns <= at_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low - 1;
+  return FIRST_WHERE (i, 0, n, windows[i].start_ns > at_ns) - 1;
 }
 
 static content *find_contents (import_job *job, const kineto *k, int32_t device,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/order.h"
 #include "trace/import/kineto/kineto.h"
 
 static bool has_word (slice text, const char *word) {
@@ -64,8 +65,7 @@ bool kineto_keep_call (import_job *job, kineto *k, int64_t *room, const kineto_c
     c.bytes = elements * bytes;
   if (group.size > 0 && (c.group = intern_add (&k->names, group, false, job->err)) < 0)
     return false;
-  k->comms = arena_grow (job->scratch, k->comms, room, (int64_t)k->n_comms + 1, sizeof c, job->err);
-  if (!k->comms)
+  if (!GROW (job->scratch, k->comms, room, (int64_t)k->n_comms + 1, job->err))
     return false;
   k->comms[k->n_comms++] = c;
   return true;
@@ -73,14 +73,7 @@ bool kineto_keep_call (import_job *job, kineto *k, int64_t *room, const kineto_c
 
 /* Rows stand in the order of their kernels. */
 static const kineto_comm *comm_of (const kineto *k, int32_t gpu) {
-  int32_t low = 0, high = k->n_comms;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (k->comms[middle].gpu < gpu)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  int32_t low = FIRST_WHERE (i, 0, k->n_comms, k->comms[i].gpu >= gpu);
   return low < k->n_comms && k->comms[low].gpu == gpu ? &k->comms[low] : NULL;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One event of a Kineto file, read member by member. */
-#ifndef FERRY_TRACE_IMPORT_KINETO_EVENT_H
-#define FERRY_TRACE_IMPORT_KINETO_EVENT_H
+#pragma once
 
 #include "trace/import/kineto/kineto.h"
 
@@ -21,5 +20,3 @@ typedef struct event {
 
 /* fractions: set if a time has decimals. The event's texts lie in the stream's. */
 bool event_read (stream *s, kineto_shapes *shapes, bool *fractions, event *e) MUST_CHECK;
-
-#endif

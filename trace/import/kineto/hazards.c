@@ -101,10 +101,9 @@ static bool explain_uses (import_job *job, kineto_iteration *it, trace *t) {
   int32_t n = it->n_streams;
   int64_t n_known = (int64_t)it->n_runs * n, n_readers = (int64_t)t->n_tensors * n;
   touches x = { .report = job->report, .it = it, .t = t, .raised = NONE };
-  x.known = NEW (job->scratch, n_known, int32_t, job->err);
-  x.writer = NEW (job->scratch, t->n_tensors, int32_t, job->err);
-  x.reader = NEW (job->scratch, n_readers, int32_t, job->err);
-  if (!x.known || !x.writer || !x.reader)
+  if (!ALLOC (job->scratch, x.known, n_known, job->err) ||
+      !ALLOC (job->scratch, x.writer, t->n_tensors, job->err) ||
+      !ALLOC (job->scratch, x.reader, n_readers, job->err))
     return false;
   for (int64_t i = 0; i < n_known; i++)
     x.known[i] = NONE;

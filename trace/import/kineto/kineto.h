@@ -2,8 +2,7 @@
 /* A Kineto (Chrome) trace of the PyTorch profiler as tables: what ran on the CPU, what it launched,
    what ran on the GPU, and what the allocator did.  Both dialects (2021, and 2022 on) end up here.
    Times are nanoseconds; threads and names are numbers of the two interns. */
-#ifndef FERRY_TRACE_IMPORT_KINETO_H
-#define FERRY_TRACE_IMPORT_KINETO_H
+#pragma once
 
 #include "trace/import/common/intern.h"
 #include "trace/import/common/job.h"
@@ -355,5 +354,3 @@ kineto_spell kineto_readers_of (const kineto_readers *r, const kineto_memory *al
 /* Ops of the iteration, and tensors where there are memory events, all appended to the builder. */
 bool kineto_tensors (import_job *job, const kineto *k, const kineto_iteration *it,
                      const kineto_detail *details, trace_builder *b) MUST_CHECK;
-
-#endif

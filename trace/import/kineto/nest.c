@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/kineto/kineto.h"
 
 typedef enum item_kind { ITEM_OP, ITEM_LAUNCH, ITEM_MEMORY } item_kind;
@@ -19,19 +20,9 @@ typedef struct item {
    equal ones that with the smaller External id, which entered first. */
 static int by_time (const void *a, const void *b) {
   const item *x = a, *y = b;
-  if (x->thread != y->thread)
-    return x->thread < y->thread ? -1 : 1;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  if ((x->kind == ITEM_OP) != (y->kind == ITEM_OP))
-    return x->kind == ITEM_OP ? -1 : 1;
-  if (x->end_ns != y->end_ns)
-    return x->end_ns > y->end_ns ? -1 : 1;
-  if (x->tie != y->tie)
-    return x->tie < y->tie ? -1 : 1;
-  if (x->kind != y->kind)
-    return x->kind < y->kind ? -1 : 1;
-  return x->index < y->index ? -1 : x->index > y->index;
+  return ORDER (x->thread, y->thread) ?: ORDER (x->at_ns, y->at_ns)
+         ?: ORDER (y->kind == ITEM_OP, x->kind == ITEM_OP) ?: ORDER (y->end_ns, x->end_ns)
+         ?: ORDER (x->tie, y->tie) ?: ORDER (x->kind, y->kind) ?: ORDER (x->index, y->index);
 }
 
 /* The second stack holds no annotations: they give their mark to what is in them, but own nothing.

@@ -2,8 +2,7 @@
 /* Backward ops by the sequence number of the forward call that they are of.  Each thread counts for
    itself, and a backward pass that computes a forward pass again counts on its own thread: so one
    number may be that of several, of which any may be meant. */
-#ifndef FERRY_TRACE_IMPORT_KINETO_NUMBERS_H
-#define FERRY_TRACE_IMPORT_KINETO_NUMBERS_H
+#pragma once
 
 #include "trace/import/common/job.h"
 
@@ -25,5 +24,3 @@ void kineto_numbers_sort (kineto_numbers *n);
 int32_t kineto_numbers_behind (const kineto_numbers *n, int64_t sequence, int32_t run);
 /* The next of the same number, or NONE. */
 int32_t kineto_numbers_next (const kineto_numbers *n, int32_t at);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Allocs and their frees.  With addresses the pairs are certain; without them the last alloc of the
    same size is taken, which is how a caching allocator behaves, and only a guess. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "trace/import/kineto/kineto.h"

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/common/accelerator.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/kineto/event.h"
@@ -76,9 +77,7 @@ static bool full (reader *r, int32_t count) {
 
 static bool add_step (reader *r, const event *e, int32_t thread) {
   kineto *k = r->k;
-  k->steps = arena_grow (r->job->scratch, k->steps, &r->step_room, (int64_t)k->n_steps + 1,
-                         sizeof *k->steps, r->job->err);
-  if (!k->steps)
+  if (!GROW (r->job->scratch, k->steps, &r->step_room, (int64_t)k->n_steps + 1, r->job->err))
     return false;
   slice number = e->name;
   number.at += strlen ("ProfilerStep#");
@@ -335,9 +334,7 @@ static void join_devices (kineto *k) {
 
 static int by_start (const void *a, const void *b) {
   const kineto_step *x = a, *y = b;
-  if (x->start_ns != y->start_ns)
-    return x->start_ns < y->start_ns ? -1 : 1;
-  return x->number < y->number ? -1 : x->number > y->number;
+  return ORDER (x->start_ns, y->start_ns) ?: ORDER (x->number, y->number);
 }
 
 bool kineto_read (import_job *job, const import_text *file, kineto *out) {

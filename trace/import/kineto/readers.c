@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/common/launches.h"
 #include "trace/import/kineto/kineto.h"
@@ -40,9 +41,7 @@ struct kineto_readers {
 
 static int by_bytes (const void *a, const void *b) {
   const reader *x = a, *y = b;
-  if (x->bytes != y->bytes)
-    return x->bytes < y->bytes ? -1 : 1;
-  return x->run < y->run ? -1 : x->run > y->run;
+  return ORDER (x->bytes, y->bytes) ?: ORDER (x->run, y->run);
 }
 
 /* The earlier of two runs of which either may be none. */
@@ -169,30 +168,22 @@ static void find_backward (kineto_readers *r) {
 }
 
 static bool add (import_job *job, reader **rows, int32_t *n, int64_t *room, reader row) {
-  reader *grown = arena_grow (job->scratch, *rows, room, (int64_t)*n + 1, sizeof **rows, job->err);
-  if (!grown)
+  if (!GROW (job->scratch, *rows, room, (int64_t)*n + 1, job->err))
     return false;
-  *rows = grown;
-  grown[(*n)++] = row;
+  (*rows)[(*n)++] = row;
   return true;
 }
 
 /* The run at which a forward call without GPU work of its own counts: the next of its thread; calls
    come in no order here, so each looks. */
 static int32_t run_behind (const kineto_readers *r, const kineto_op *o) {
-  int32_t low = 0, high = r->it->n_runs;
+  int32_t n = r->it->n_runs;
   if (r->soonest) {
-    int32_t at = launches_first (r->soonest, high, 0, o->start_ns);
-    return at < high ? r->soonest[at].run : high - 1;
+    int32_t at = launches_first (r->soonest, n, 0, o->start_ns);
+    return at < n ? r->soonest[at].run : n - 1;
   }
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (r->it->runs[middle].last_launch_ns < o->start_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < r->it->n_runs ? low : r->it->n_runs - 1;
+  int32_t at = FIRST_WHERE (i, 0, n, r->it->runs[i].last_launch_ns >= o->start_ns);
+  return at < n ? at : n - 1;
 }
 
 /* From then on a row speaks for all of its size behind it, too. */
@@ -281,11 +272,10 @@ kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kine
   r->k = k;
   r->it = it;
   r->likely = job->options.likely;
-  r->first_run = NEW (job->scratch, k->n_ops, int32_t, job->err);
-  r->last_run = NEW (job->scratch, k->n_ops, int32_t, job->err);
-  r->last_forward = NEW (job->scratch, it->n_runs, int32_t, job->err);
-  r->next_backward = NEW (job->scratch, it->n_runs, int32_t, job->err);
-  if (!r->first_run || !r->last_run || !r->last_forward || !r->next_backward)
+  if (!ALLOC (job->scratch, r->first_run, k->n_ops, job->err) ||
+      !ALLOC (job->scratch, r->last_run, k->n_ops, job->err) ||
+      !ALLOC (job->scratch, r->last_forward, it->n_runs, job->err) ||
+      !ALLOC (job->scratch, r->next_backward, it->n_runs, job->err))
     return NULL;
   find_runs (r);
   find_backward (r);
@@ -302,15 +292,8 @@ typedef struct search {
 
 /* The first row of a size at or behind a run. */
 static int32_t first_row (const reader *rows, int32_t n, int64_t bytes, int32_t run) {
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (rows[middle].bytes < bytes || (rows[middle].bytes == bytes && rows[middle].run < run))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (i, 0, n,
+                      rows[i].bytes > bytes || (rows[i].bytes == bytes && rows[i].run >= run));
 }
 
 /* Rows of one size from the birth to the limit. */

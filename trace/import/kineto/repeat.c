@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/kineto/kineto.h"
 
 /* Names looked at; kernels of a step; distances tried, each of which costs a walk. */
@@ -25,9 +26,7 @@ typedef struct sequence {
 
 static int by_launch (const void *a, const void *b) {
   const launched *x = a, *y = b;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  return x->gpu < y->gpu ? -1 : x->gpu > y->gpu;
+  return ORDER (x->at_ns, y->at_ns) ?: ORDER (x->gpu, y->gpu);
 }
 
 static bool launches_of (import_job *job, const kineto *k, int32_t device, sequence *s) {
@@ -83,8 +82,7 @@ typedef struct name_count {
 
 static int by_count (const void *a, const void *b) {
   const name_count *x = a, *y = b;
-  return x->count != y->count ? (x->count < y->count ? -1 : 1)
-                              : (x->name > y->name) - (x->name < y->name);
+  return ORDER (x->count, y->count) ?: ORDER (x->name, y->name);
 }
 
 /* Kernels at or around a place that come again behind a distance, one after another; no more than
@@ -207,8 +205,7 @@ static bool whole_window (import_job *job, const kineto *k, int32_t device, kine
   }
   if (from > to)
     return true;
-  *out = NEW (job->scratch, 1, kineto_window, job->err);
-  if (!*out)
+  if (!ALLOC (job->scratch, *out, 1, job->err))
     return false;
   (*out)[(*n)++] = (kineto_window){ from, to + 1, "the whole profile" };
   return true;

@@ -137,9 +137,7 @@ bool kineto_keep_shapes (import_job *job, kineto *k, int64_t *room, const kineto
       o->has_list = true;
       continue;
     }
-    k->inputs =
-        arena_grow (job->scratch, k->inputs, room, k->n_inputs + 1, sizeof *k->inputs, job->err);
-    if (!k->inputs)
+    if (!GROW (job->scratch, k->inputs, room, k->n_inputs + 1, job->err))
       return false;
     k->inputs[k->n_inputs++] = (bytes + 511) / 512 * 512;
     o->n_inputs++;

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "trace/import/kineto/kineto.h"
 
 enum { FINEST = 64 };
@@ -43,19 +44,12 @@ int64_t kineto_least_slack (kineto_slack s, int64_t block_bytes) {
 
 static int by_value (const void *a, const void *b) {
   const int64_t *x = a, *y = b;
-  return *x < *y ? -1 : *x > *y;
+  return ORDER (*x, *y);
 }
 
 /* The smallest block of at least `bytes`; 0: none. */
 static int64_t block_of (const int64_t *blocks, int32_t n, int64_t bytes) {
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (blocks[middle] < bytes)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  int32_t low = FIRST_WHERE (i, 0, n, blocks[i] >= bytes);
   return low < n ? blocks[low] : 0;
 }
 

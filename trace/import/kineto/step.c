@@ -2,6 +2,7 @@
 /* The kernels of the chosen iteration on the compute stream, or on all, as ops. */
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "trace/import/kineto/kineto.h"
 
 typedef struct placed {
@@ -11,13 +12,8 @@ typedef struct placed {
 
 static int by_place (const void *a, const void *b) {
   const placed *x = a, *y = b;
-  if (x->stream != y->stream)
-    return x->stream - y->stream;
-  if (x->start_ns != y->start_ns)
-    return x->start_ns < y->start_ns ? -1 : 1;
-  if (x->end_ns != y->end_ns)
-    return x->end_ns < y->end_ns ? -1 : 1;
-  return x->gpu < y->gpu ? -1 : x->gpu > y->gpu;
+  return ORDER (x->stream, y->stream) ?: ORDER (x->start_ns, y->start_ns)
+         ?: ORDER (x->end_ns, y->end_ns) ?: ORDER (x->gpu, y->gpu);
 }
 
 /* When the first event that the file sees launched in the window starts.  One without a launch that
@@ -41,8 +37,7 @@ static placed *place (import_job *job, const kineto *k, kineto_iteration *it, in
     count += k->gpu[i].device == it->device && kineto_in_window (k, &k->gpu[i], it->window);
   placed *rows = NEW (job->scratch, count, placed, job->err);
   placed *others = NEW (job->scratch, count, placed, job->err);
-  it->sides = NEW (job->scratch, count, kineto_side, job->err);
-  if (!rows || !others || !it->sides)
+  if (!ALLOC (job->scratch, it->sides, count, job->err) || !rows || !others)
     return NULL;
   *n = it->n_sides = 0;
   int64_t first_ns = first_launched (k, it);

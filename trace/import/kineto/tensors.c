@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/common/launches.h"
 #include "trace/import/kineto/kineto.h"
 
@@ -80,9 +81,7 @@ static int32_t not_before_side (const maker *m, int32_t around, int32_t death) {
 }
 
 static bool use (maker *m, int32_t op, int32_t tensor, bool write) {
-  m->uses = arena_grow (m->job->scratch, m->uses, &m->use_room, m->n_uses + 1, sizeof *m->uses,
-                        m->job->err);
-  if (!m->uses)
+  if (!GROW (m->job->scratch, m->uses, &m->use_room, m->n_uses + 1, m->job->err))
     return false;
   m->uses[m->n_uses++] = (tensor_use){ op, tensor, write };
   m->job->report->reads_inferred += !write;
@@ -190,9 +189,7 @@ typedef struct edge {
 /* One event may end a block and begin another: in this order. */
 static int by_event (const void *a, const void *b) {
   const edge *x = a, *y = b;
-  if (x->event != y->event)
-    return x->event < y->event ? -1 : 1;
-  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+  return ORDER (x->event, y->event) ?: ORDER (x->bytes, y->bytes);
 }
 
 /* Blocks to tensors; those inside one op to edges, which are then summed in order of time. */
@@ -254,11 +251,7 @@ static bool prepare (maker *m) {
 
 static int by_op (const void *a, const void *b) {
   const tensor_use *x = a, *y = b;
-  if (x->op != y->op)
-    return x->op < y->op ? -1 : 1;
-  if (x->tensor != y->tensor)
-    return x->tensor < y->tensor ? -1 : 1;
-  return x->write - y->write;
+  return ORDER (x->op, y->op) ?: ORDER (x->tensor, y->tensor) ?: ORDER (x->write, y->write);
 }
 
 static void warn_pairs (import_job *job, const kineto_blocks *blocks) {
@@ -353,9 +346,8 @@ static bool emit_ops (maker *m) {
 bool kineto_tensors (import_job *job, const kineto *k, const kineto_iteration *it,
                      const kineto_detail *details, trace_builder *b) {
   maker m = { .job = job, .k = k, .it = it, .details = details, .b = b };
-  m.inside = NEW (job->scratch, it->n_runs, int64_t, job->err);
-  m.workspace = NEW (job->scratch, it->n_runs, int64_t, job->err);
-  if (!m.inside || !m.workspace)
+  if (!ALLOC (job->scratch, m.inside, it->n_runs, job->err) ||
+      !ALLOC (job->scratch, m.workspace, it->n_runs, job->err))
     return false;
   if (k->n_memory) {
     int64_t known_before;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/kineto/kineto.h"
 
@@ -23,8 +24,7 @@ static sync_kind kind_of (slice name) {
 
 bool kineto_keep_sync (import_job *job, kineto *k, int64_t *room, slice name, kineto_sync s) {
   s.kind = (uint8_t)kind_of (name);
-  k->syncs = arena_grow (job->scratch, k->syncs, room, (int64_t)k->n_syncs + 1, sizeof s, job->err);
-  if (!k->syncs)
+  if (!GROW (job->scratch, k->syncs, room, (int64_t)k->n_syncs + 1, job->err))
     return false;
   k->syncs[k->n_syncs++] = s;
   return true;
@@ -51,13 +51,8 @@ typedef struct call {
 
 static int by_call (const void *a, const void *b) {
   const call *x = a, *y = b;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  if (x->correlation != y->correlation)
-    return x->correlation < y->correlation ? -1 : 1;
-  if (x->kind != y->kind)
-    return x->kind < y->kind ? -1 : 1;
-  return (x->index > y->index) - (x->index < y->index);
+  return ORDER (x->at_ns, y->at_ns) ?: ORDER (x->correlation, y->correlation)
+         ?: ORDER (x->kind, y->kind) ?: ORDER (x->index, y->index);
 }
 
 typedef struct clocks {
@@ -238,11 +233,10 @@ bool kineto_exact_waits (import_job *job, const kineto *k, kineto_iteration *it,
   int64_t n = k->n_syncs, most = (int64_t)k->n_gpu + k->n_launches + 2 * n;
   c->launches = id_map_new (job->scratch);
   c->records = id_map_new (job->scratch);
-  c->record_stream = NEW (job->scratch, n, int64_t, job->err);
-  c->record_clock = NEW (job->scratch, n * it->n_streams, int32_t, job->err);
-  c->recorded = NEW (job->scratch, n, bool, job->err);
-  c->calls = NEW (job->scratch, most, call, job->err);
-  if (!c->record_stream || !c->record_clock || !c->recorded || !c->calls || !list_calls (c))
+  if (!ALLOC (job->scratch, c->record_stream, n, job->err) ||
+      !ALLOC (job->scratch, c->record_clock, n * it->n_streams, job->err) ||
+      !ALLOC (job->scratch, c->recorded, n, job->err) ||
+      !ALLOC (job->scratch, c->calls, most, job->err) || !list_calls (c))
     return false;
   memset (c->queue, 0xff, sizeof c->queue);
   memset (c->host, 0xff, sizeof c->host);

@@ -40,8 +40,7 @@ static bool take_number (machine *m, int n, uint64_t *out) {
 }
 
 static bool push_place (machine *m, int32_t place) {
-  m->stack = arena_grow (m->a, m->stack, &m->stack_room, m->n_stack + 1, sizeof *m->stack, m->err);
-  if (!m->stack)
+  if (!GROW (m->a, m->stack, &m->stack_room, m->n_stack + 1, m->err))
     return false;
   m->stack[m->n_stack++] = place;
   return true;
@@ -51,9 +50,7 @@ static bool push (machine *m, pickle_value v) {
   pickle *p = m->out;
   if (p->n_values == INT32_MAX - 1)
     return bad (m, "more than 2^31 values");
-  p->values = arena_grow (m->a, p->values, &m->value_room, (int64_t)p->n_values + 1,
-                          sizeof *p->values, m->err);
-  if (!p->values)
+  if (!GROW (m->a, p->values, &m->value_room, (int64_t)p->n_values + 1, m->err))
     return false;
   p->values[p->n_values] = v;
   return push_place (m, p->n_values++);
@@ -99,8 +96,7 @@ static bool put_memo (machine *m, uint64_t place) {
     return bad (m, "a memo place beyond the size of the file");
   if (m->n_stack == 0)
     return bad (m, "nothing to remember");
-  m->memo = arena_grow (m->a, m->memo, &m->memo_room, (int64_t)place + 1, sizeof *m->memo, m->err);
-  if (!m->memo)
+  if (!GROW (m->a, m->memo, &m->memo_room, (int64_t)place + 1, m->err))
     return false;
   m->memo[place] = m->stack[m->n_stack - 1] + 1;
   if ((int64_t)place >= m->n_memo)
@@ -118,8 +114,7 @@ static bool get_memo (machine *m, int width) {
 }
 
 static bool set_mark (machine *m) {
-  m->marks = arena_grow (m->a, m->marks, &m->mark_room, m->n_marks + 1, sizeof *m->marks, m->err);
-  if (!m->marks)
+  if (!GROW (m->a, m->marks, &m->mark_room, m->n_marks + 1, m->err))
     return false;
   m->marks[m->n_marks++] = m->n_stack;
   return true;
@@ -144,8 +139,7 @@ static bool collect (machine *m, int64_t from, pickle_kind kind) {
     return bad (m, "a list of more than 2^31 values");
   if (n == 0)
     return true;
-  v->items = arena_grow (m->a, v->items, &v->room, v->count + n, sizeof *v->items, m->err);
-  if (!v->items)
+  if (!GROW (m->a, v->items, &v->room, v->count + n, m->err))
     return false;
   memcpy (v->items + v->count, m->stack + from, (size_t)n * sizeof *v->items);
   v->count += (int32_t)n;
@@ -158,8 +152,7 @@ static bool make_tuple (machine *m, int64_t from) {
     return bad (m, "too few values for a tuple");
   int64_t n = m->n_stack - from;
   pickle_value v = { .kind = PICKLE_LIST, .count = (int32_t)n, .room = n };
-  v.items = NEW (m->a, n, int32_t, m->err);
-  if (!v.items || n > INT32_MAX)
+  if (!ALLOC (m->a, v.items, n, m->err) || n > INT32_MAX)
     return false;
   if (n)
     memcpy (v.items, m->stack + from, (size_t)n * sizeof *v.items);

@@ -2,8 +2,7 @@
 /* Python's pickle, as far as it is data.  A pickle is a program for a small machine; this reader
    knows the instructions that build numbers, texts, lists and dicts, and refuses all that could
    call something.  The file is untrusted: lengths, stack and memo are bounded by its size. */
-#ifndef FERRY_TRACE_IMPORT_PICKLE_H
-#define FERRY_TRACE_IMPORT_PICKLE_H
+#pragma once
 
 #include "trace/import/common/stream.h"
 
@@ -43,5 +42,3 @@ const pickle_value *pickle_item (const pickle *p, const pickle_value *list, int6
 int64_t pickle_count (const pickle_value *list); /* 0: no list */
 int64_t pickle_int (const pickle_value *v, int64_t otherwise);
 slice pickle_text (const pickle_value *v); /* empty: no text */
-
-#endif

@@ -87,9 +87,7 @@ static const char *source_line (reader *r, const pickle_value *frames) {
 
 static bool add_block (reader *r, snapshot_block block) {
   snapshot *s = r->out;
-  s->blocks = arena_grow (r->job->scratch, s->blocks, &r->block_room, (int64_t)s->n_blocks + 1,
-                          sizeof *s->blocks, r->job->err);
-  if (!s->blocks)
+  if (!GROW (r->job->scratch, s->blocks, &r->block_room, (int64_t)s->n_blocks + 1, r->job->err))
     return false;
   s->blocks[s->n_blocks++] = block;
   return true;

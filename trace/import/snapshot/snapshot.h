@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A CUDA memory snapshot of PyTorch: what the allocator handed out and took back, by whom. */
-#ifndef FERRY_TRACE_IMPORT_SNAPSHOT_H
-#define FERRY_TRACE_IMPORT_SNAPSHOT_H
+#pragma once
 
 #include "trace/import/common/job.h"
 #include "trace/import/snapshot/pickle.h"
@@ -32,5 +31,3 @@ typedef struct snapshot {
 } snapshot;
 
 bool snapshot_read (import_job *job, const import_text *file, snapshot *out) MUST_CHECK;
-
-#endif

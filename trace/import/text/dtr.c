@@ -56,9 +56,7 @@ static int32_t name_of (dtr *d, slice text) {
   if (name < 0)
     return NONE;
   int64_t before = d->name_room;
-  d->storage_of = arena_grow (d->job->scratch, d->storage_of, &d->name_room,
-                              (int64_t)d->names.count, sizeof *d->storage_of, d->job->err);
-  if (!d->storage_of)
+  if (!GROW (d->job->scratch, d->storage_of, &d->name_room, (int64_t)d->names.count, d->job->err))
     return NONE;
   for (int64_t i = before; i < d->name_room; i++)
     d->storage_of[i] = UNDEFINED;
@@ -76,9 +74,9 @@ static bool need_name (dtr *d, slice text, int64_t at, int32_t *name) {
 }
 
 static int32_t new_storage (dtr *d, bool constant) {
-  d->storages = arena_grow (d->job->scratch, d->storages, &d->storage_room,
-                            (int64_t)d->n_storages + 1, sizeof *d->storages, d->job->err);
-  if (!d->storages || d->n_storages == INT32_MAX - 1)
+  if (!GROW (d->job->scratch, d->storages, &d->storage_room, (int64_t)d->n_storages + 1,
+             d->job->err) ||
+      d->n_storages == INT32_MAX - 1)
     return NONE;
   op_phase phase = d->backward ? OP_BACKWARD : OP_FORWARD;
   d->storages[d->n_storages] = (storage){ NONE, 0, constant, phase, phase };
@@ -99,15 +97,11 @@ static bool read_names (dtr *d, int64_t *count, bool results) {
     if (name == NONE)
       return false;
     if (results) {
-      d->results = arena_grow (d->job->scratch, d->results, &d->result_room, *count + 1,
-                               sizeof *d->results, d->job->err);
-      if (!d->results)
+      if (!GROW (d->job->scratch, d->results, &d->result_room, *count + 1, d->job->err))
         return false;
       d->results[(*count)++] = (result){ name, -1, -1 };
     } else {
-      d->args = arena_grow (d->job->scratch, d->args, &d->arg_room, *count + 1, sizeof *d->args,
-                            d->job->err);
-      if (!d->args)
+      if (!GROW (d->job->scratch, d->args, &d->arg_room, *count + 1, d->job->err))
         return false;
       d->args[(*count)++] = name;
     }
@@ -120,9 +114,8 @@ static bool read_places (dtr *d) {
   if (!stream_array (&d->s))
     return false;
   while (stream_element (&d->s)) {
-    d->mutated = arena_grow (d->job->scratch, d->mutated, &d->mutated_room, d->n_mutated + 1,
-                             sizeof *d->mutated, d->job->err);
-    if (!d->mutated || !stream_int (&d->s, &d->mutated[d->n_mutated]))
+    if (!GROW (d->job->scratch, d->mutated, &d->mutated_room, d->n_mutated + 1, d->job->err) ||
+        !stream_int (&d->s, &d->mutated[d->n_mutated]))
       return false;
     d->n_mutated++;
   }
@@ -270,9 +263,7 @@ static bool see_constant (dtr *d, const line *l) {
   int32_t name = name_of (d, l->name);
   if (name == NONE)
     return false;
-  d->results =
-      arena_grow (d->job->scratch, d->results, &d->result_room, 1, sizeof *d->results, d->job->err);
-  if (!d->results)
+  if (!GROW (d->job->scratch, d->results, &d->result_room, 1, d->job->err))
     return false;
   d->results[0] = (result){ name, -1, -1 };
   d->n_results = 1;

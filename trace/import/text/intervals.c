@@ -102,15 +102,7 @@ static bool read_row (import_job *job, const import_text *file, int64_t *at, int
 
 /* How many of the sorted times are less than `than`. */
 static int32_t count_less (const int64_t *times, int32_t n, int64_t than) {
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (times[middle] < than)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return FIRST_WHERE (i, 0, n, times[i] >= than);
 }
 
 static bool make_trace (import_job *job, const import_text *file, const interval *rows, int32_t n,
@@ -165,8 +157,8 @@ bool intervals_import (import_job *job, const import_text *file, trace **out) {
     }
     if (line == INT32_MAX || n == INT32_MAX)
       return error_set (job->err, ERR_input, "more lines than 2^31");
-    rows = arena_grow (job->scratch, rows, &room, (int64_t)n + 1, sizeof *rows, job->err);
-    if (!rows || !read_row (job, file, &at, line, columns, &rows[n]))
+    if (!GROW (job->scratch, rows, &room, (int64_t)n + 1, job->err) ||
+        !read_row (job, file, &at, line, columns, &rows[n]))
       return false;
     n++;
   }

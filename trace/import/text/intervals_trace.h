@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tensors of which only birth and death are known, as a trace: each is written by the op at which
    it is born and read by the one after which it dies. */
-#ifndef FERRY_TRACE_IMPORT_INTERVALS_TRACE_H
-#define FERRY_TRACE_IMPORT_INTERVALS_TRACE_H
+#pragma once
 
 #include "trace/import/common/job.h"
 
@@ -16,5 +15,3 @@ typedef struct lived {
 /* The caller has made the builder and its source; ops and tensors are appended. */
 bool intervals_trace_build (import_job *job, trace_builder *b, const char *const *op_names,
                             int32_t n_ops, const lived *lives, int32_t n_lives) MUST_CHECK;
-
-#endif

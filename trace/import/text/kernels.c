@@ -37,8 +37,7 @@ static bool read_ids (stream *s, import_job *job, kernel_file *f, int64_t *count
   if (!stream_array (s))
     return false;
   while (stream_element (s)) {
-    f->ids = arena_grow (job->scratch, f->ids, &f->id_room, f->n_ids + 1, sizeof *f->ids, job->err);
-    if (!f->ids)
+    if (!GROW (job->scratch, f->ids, &f->id_room, f->n_ids + 1, job->err))
       return false;
     int64_t at = s->at;
     if (!stream_int (s, &f->ids[f->n_ids]))
@@ -68,9 +67,7 @@ static void in_before_out (kernel_file *f, kernel_row *row, bool out_first, aren
 }
 
 static bool read_kernel (stream *s, import_job *job, kernel_file *f) {
-  f->kernels = arena_grow (job->scratch, f->kernels, &f->kernel_room, f->n_kernels + 1,
-                           sizeof *f->kernels, job->err);
-  if (!f->kernels)
+  if (!GROW (job->scratch, f->kernels, &f->kernel_room, f->n_kernels + 1, job->err))
     return false;
   kernel_row row = { .ns = -1, .name = "", .first = f->n_ids, .at = s->at };
   int64_t id = f->n_kernels;
@@ -137,9 +134,7 @@ static bool read_tensor (stream *s, import_job *job, kernel_file *f) {
   if (bytes < 1 || bytes > MOST_TENSOR_BYTES)
     return stream_fail_at (s, at, "tensor %lld: `bytes` from 1 to 2^48 were expected",
                            (long long)id);
-  f->tensors =
-      arena_grow (job->scratch, f->tensors, &f->tensor_room, id + 1, sizeof *f->tensors, job->err);
-  if (!f->tensors)
+  if (!GROW (job->scratch, f->tensors, &f->tensor_room, id + 1, job->err))
     return false;
   if (id >= f->n_tensors)
     f->n_tensors = id + 1;
