@@ -233,6 +233,7 @@ libcore_a_SOURCES += \
   solver/sections/bound.c \
   solver/sections/bound.h \
   solver/sections/fit.c \
+  solver/sections/for_drops.c \
   solver/sections/propose.c \
   solver/sections/sections.c \
   solver/sections/sections.h \

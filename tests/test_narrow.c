@@ -89,7 +89,7 @@ CLAIM (only_the_op_that_is_too_large_stays_cut) {
     variant v = { .name = "all", .sections = &all, .n_sections = 1 };
     solve_options o = { .device = &card, .budget_bytes = 24 * MIB, .host_bytes = card.host_bytes };
     narrowed n = begin (t, &o, &v, a);
-    ck_assert (narrow_cut (t, &o, ENOUGH, a, a, &n, &err));
+    ck_assert (narrow_cut (t, &o, variant_try, ENOUGH, a, a, &n, &err));
     ck_assert_int_eq (n.v.n_sections, 1);
     ck_assert_int_eq (n.v.sections[0].first, LARGE);
     ck_assert_int_eq (n.v.sections[0].end, LARGE + 1);
@@ -110,7 +110,7 @@ CLAIM_IN_ARENA (a_stretch_is_taken_out_of_the_middle_of_a_section) {
   variant v = { .name = "all", .sections = &all, .n_sections = 1 };
   solve_options o = { .device = &card, .budget_bytes = 24 * MIB, .host_bytes = card.host_bytes };
   narrowed n = begin (t, &o, &v, a);
-  ck_assert (narrow_cut (t, &o, ENOUGH, a, a, &n, &err));
+  ck_assert (narrow_cut (t, &o, variant_try, ENOUGH, a, a, &n, &err));
   ck_assert_int_eq (n.v.n_sections, 2);
   ck_assert_int_eq (n.v.sections[0].first, 0);
   ck_assert_int_eq (n.v.sections[0].end, 1);
@@ -155,9 +155,9 @@ CLAIM_IN_ARENA (ticks_end_it_with_what_is_found_by_then) {
   variant v = { .name = "all", .sections = &all, .n_sections = 1 };
   solve_options o = { .device = &card, .budget_bytes = 24 * MIB, .host_bytes = card.host_bytes };
   narrowed n = begin (t, &o, &v, a);
-  ck_assert (narrow_cut (t, &o, 0, a, a, &n, &err));
+  ck_assert (narrow_cut (t, &o, variant_try, 0, a, a, &n, &err));
   ck_assert_int_eq (n.tried, 0);
-  ck_assert (narrow_cut (t, &o, 1, a, a, &n, &err));
+  ck_assert (narrow_cut (t, &o, variant_try, 1, a, a, &n, &err));
   ck_assert_int_eq (n.tried, 1);
   check_value (t, &o, &n, a);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "solver/solve.h"
 #include "solver/recompute/recompute.h"
 #include "solver/sections/bound.h"
@@ -431,6 +432,54 @@ CLAIM (allowing_both_is_never_worse_on_networks) {
     arena_free (a);
   }
   ck_assert_int_gt (gained, 0);
+}
+
+static int32_t cut_ops (const variant *v) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < v->n_sections; i++)
+    n += v->sections[i].end - v->sections[i].first;
+  return n;
+}
+
+/* A language model's head is most of what is there at once: a few ops in parts, where what only
+   swaps would cut nearly all. */
+CLAIM_IN_ARENA (where_drops_are_allowed_a_cut_of_the_fullest_ops_comes_first) {
+  device d = { .name = "fast",
+               .memory_bytes = (int64_t)1 << 36,
+               .granule_bytes = 65536,
+               .link = { 12000000000, 12000000000, 22000000000, 1000 },
+               .host_bytes = (int64_t)1 << 40,
+               .section_ns = 10000,
+               .share_ppm = 1000000,
+               .has_roofline = true,
+               .roofline = { .fp32_flops = 60000000000000,
+                             .memory_bytes_per_s = 2000000000000,
+                             .efficiency_ppm = 1000000 } };
+  zoo_request r = {
+    .name = "gpt2", .batch = 4, .width_divisor = 4, .depth_divisor = 4, .seq = 128, .device = &d
+  };
+  counted_step step;
+  sections_family f;
+  trace *t = zoo_trace (&r, a, &err);
+  ck_assert (t && step_count_bytes (t, INT64_MAX / 8, a, &step, &err));
+  solve_options o = { .device = &d,
+                      .budget_bytes = step.gaps.peak_bytes / 100 * 60,
+                      .host_bytes = d.host_bytes,
+                      .sections = SECTIONS_AUTO,
+                      .recompute = RECOMPUTE_AUTO };
+  ck_assert (sections_search (t, &o, 1000000, a, &f, &err));
+  ck_assert_int_gt (f.n_for_drops, 0);
+  int32_t fewest = t->n_ops;
+  for (int32_t i = 0; i < f.count; i++) {
+    int64_t ns;
+    ck_assert (recompute_bound (t, &f.at[i], &o, a, &ns, &err));
+    ck_assert_int_ge (ns, f.drops_ns[0]);
+    fewest = min_of (fewest, cut_ops (&f.at[i]));
+  }
+  int64_t whole_ns;
+  ck_assert (recompute_bound (t, NULL, &o, a, &whole_ns, &err));
+  ck_assert_int_lt (f.drops_ns[0], whole_ns);
+  ck_assert_int_le (cut_ops (&f.for_drops[0]), fewest);
 }
 
 /* 2^53 parts are not counted one by one. */

@@ -20,6 +20,7 @@ struct narrowing {
   const trace *trace;
   const solve_options *options;
   const narrowing_of *items;
+  narrow_judge *judge;
   narrowed *now;
   int64_t compute_ns; /* with nothing narrower left */
   arena *arena, *scratch;
@@ -99,7 +100,7 @@ static bool take_out (narrowing *n, int32_t from, int32_t to, bool *taken) {
   arena_mark mark = arena_here (n->arena);
   *taken = false;
   if (!n->items->without (&now->v, from, to, n->arena, &v, n->err) ||
-      !variant_try (n->trace, &v, n->options, now->value.step_ns + 1, n->scratch, &value, n->err))
+      !n->judge (n->trace, &v, n->options, now->value.step_ns + 1, n->scratch, &value, n->err))
     return false;
   now->ticks += value.ticks / solve_events_per_tick (value.n_ops) + 1;
   now->tried++;
@@ -138,16 +139,16 @@ static bool run (narrowing *n, int64_t limit_ticks) {
   return true;
 }
 
-bool narrow_cut (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,
-                 arena *scratch, narrowed *of, error *err) {
+bool narrow_cut (const trace *t, const solve_options *o, narrow_judge *judge, int64_t limit_ticks,
+                 arena *a, arena *scratch, narrowed *of, error *err) {
   static const narrowing_of ops = { cut_ops, without_ops };
-  narrowing n = { t, o, &ops, of, trace_total_ns (t), a, scratch, err };
+  narrowing n = { t, o, &ops, judge, of, trace_total_ns (t), a, scratch, err };
   return run (&n, limit_ticks);
 }
 
 bool narrow_drops (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,
                    arena *scratch, narrowed *of, error *err) {
   static const narrowing_of drops = { entries, without_entries };
-  narrowing n = { t, o, &drops, of, trace_total_ns (t), a, scratch, err };
+  narrowing n = { t, o, &drops, variant_try, of, trace_total_ns (t), a, scratch, err };
   return run (&n, limit_ticks);
 }

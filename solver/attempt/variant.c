@@ -25,6 +25,17 @@ bool variant_same_drops (const variant *a, const variant *b) {
   return same;
 }
 
+bool variant_same_cuts (const variant *a, const variant *b) {
+  if (a->n_sections != b->n_sections)
+    return false;
+  for (int32_t i = 0; i < a->n_sections; i++) {
+    const section *x = &a->sections[i], *y = &b->sections[i];
+    if (x->first != y->first || x->end != y->end || x->parts != y->parts || x->order != y->order)
+      return false;
+  }
+  return true;
+}
+
 bool variant_rewrite (const trace *t, const variant *v, const solve_options *o, arena *a,
                       rewritten_step *out, error *err) {
   assert (v->sections || v->n_sections == 0);

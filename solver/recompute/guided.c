@@ -6,11 +6,12 @@
 
 #include "solver/recompute/find.h"
 
-bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
-                       arena *a, variant *out, variant_value *value, error *err) {
+bool recompute_guided (const trace *t, const variant *cut, const solve_options *o,
+                       const recompute_program *guide, arena *a, variant *out, variant_value *value,
+                       error *err) {
   assert (guide->fits && out && value);
   static const variant nothing = { .name = "swap" };
-  finding f = { .t = t, .cut = &nothing, .o = o, .guide = guide };
+  finding f = { .t = t, .cut = cut ? cut : &nothing, .o = o, .guide = guide };
   f.arena = f.scratch = arena_made (err);
   double least = (double)find_number (&f, TUNE_drops_least_ppm) / 1e6;
   bool ok = f.arena && find_begin (&f, err);

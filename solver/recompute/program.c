@@ -52,13 +52,13 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
   return solve_program (t, cut, o, &how, a, out, err);
 }
 
-bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
-                            recompute_program *out, error *err) {
+bool recompute_solve_guide (const trace *t, const variant *cut, const solve_options *o,
+                            int64_t budget_bytes, arena *a, recompute_program *out, error *err) {
   assert (budget_bytes >= 0 && out);
   bound_options how = solve_bound_options (o);
   how.fresh = how.shares_only = true;
   how.keep_proof = false;
   solve_options less = *o;
   less.budget_bytes = budget_bytes;
-  return solve_program (t, NULL, &less, &how, a, out, err);
+  return solve_program (t, cut, &less, &how, a, out, err);
 }

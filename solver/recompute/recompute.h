@@ -39,16 +39,17 @@ typedef struct recompute_request {
 bool recompute_search (const recompute_request *q, arena *a, recompute_result *out,
                        error *err) MUST_CHECK;
 
-/* The set that this program drops, of the trace as it is, looked at. legal is false where the
-   rewriting refuses it, bound_ns is INT64_MAX where it cannot fit. */
-bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
-                       arena *a, variant *out, variant_value *value, error *err) MUST_CHECK;
+/* The set that this program drops, of that cut, looked at. legal is false where the rewriting
+   refuses it, bound_ns is INT64_MAX where it cannot fit. */
+bool recompute_guided (const trace *t, const variant *cut, const solve_options *o,
+                       const recompute_program *guide, arena *a, variant *out, variant_value *value,
+                       error *err) MUST_CHECK;
 
 /* Segments of the way forward, told apart by the bounds of their programs: the set whose plans may
    be the fastest, of those whose bound is below beat_ns; n_recomputes is 0 where there is none. The
    request has a guide and a limit. */
-bool recompute_ranked (const recompute_request *q, int64_t beat_ns, arena *a,
-                       recompute_result *out, error *err) MUST_CHECK;
+bool recompute_ranked (const recompute_request *q, int64_t beat_ns, arena *a, recompute_result *out,
+                       error *err) MUST_CHECK;
 
 /* RECOMPUTE_CHEAP may make these again: outputs of anything but convolutions and matrix
    products. */
@@ -66,8 +67,9 @@ bool recompute_bound (const trace *t, const variant *cut, const solve_options *o
 
 /* Like the one below, for the program's drops alone, at so much of the budget; no bound, no
    proof. */
-bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
-                            recompute_program *out, error *err) MUST_CHECK;
+bool recompute_solve_guide (const trace *t, const variant *cut, const solve_options *o,
+                            int64_t budget_bytes, arena *a, recompute_program *out,
+                            error *err) MUST_CHECK;
 
 /* It is no error that none fits. fresh: of plans whose copies read nothing beyond its last use but
    what their own entry made, as all are that recompute_search finds where it keeps nothing. */

@@ -9,8 +9,7 @@
 #include "solver/sections/sections.h"
 
 enum {
-  WAYS_CUTS = 2,
-  WAYS_MOST = 5 * (WAYS_CUTS + 1) + 2,
+  WAYS_MOST = 5 * (SECTIONS_FOR_DROPS + 1) + 2,
   WAYS_BUDGETS = TUNE_program_sets_less_ppm_last - TUNE_program_sets_less_ppm + 1,
   WAYS_LINKS = TUNE_program_sets_slower_last - TUNE_program_sets_slower + 1,
   WAYS_SETS = WAYS_BUDGETS + WAYS_LINKS
@@ -60,8 +59,9 @@ typedef struct ways {
   bool has_wide;             /* it was solved */
   bool pays_alone;           /* so it says: drops alone may be faster than the best so far */
   bool remakes_dead;         /* some drop makes again what could have been kept */
-  variant guided[WAYS_SETS];
-  variant ranked[WAYS_CUTS + 1]; /* of each cut, then of the step as it is */
+  /* One row for each cut for drops, then one for the step as it is: */
+  variant guided[SECTIONS_FOR_DROPS + 1][WAYS_SETS];
+  variant ranked[SECTIONS_FOR_DROPS + 1];
   ways_proposal at[WAYS_MOST]; /* those from `open` on are not solved yet, the best first */
   int32_t count, open, drops_tried;
   solution best, last; /* without a plan at first; what ways_try found last */
@@ -104,6 +104,8 @@ bool ways_plain (ways *m, error *err) MUST_CHECK;
 
 bool ways_cuts (ways *m, error *err) MUST_CHECK;
 bool ways_program_sets (ways *m, error *err) MUST_CHECK;
+/* The same for the i-th cut for drops, whose program is p. */
+bool ways_cut_sets (ways *m, int32_t i, const recompute_program *p, error *err) MUST_CHECK;
 bool ways_ranked (ways *m, error *err) MUST_CHECK;
 bool ways_drops (ways *m, error *err) MUST_CHECK;
 bool ways_both (ways *m, error *err) MUST_CHECK;

@@ -55,17 +55,16 @@ bool ways_cuts (ways *m, error *err) {
 
 /* *barred: something could be made again only from what is dead, and the best is not near enough
    without it. *quick_ns: what a quick plan of the best set takes. */
-static bool search_drops (ways *m, const variant *cut, ways_source from, bool *barred,
-                          int64_t *quick_ns, error *err) {
+static bool search_drops (ways *m, const variant *cut, const recompute_program *program,
+                          ways_source from, bool *barred, int64_t *quick_ns, error *err) {
   recompute_result r;
-  const recompute_program *program = from == FROM_KEPT ? &m->wide : &m->program;
   /* room for all prefixes: a price is a quarter of the ops */
   int64_t least = tuned (m->o->tuning, TUNE_search_prefixes) * (int64_t)m->t->n_ops;
   int64_t ticks = ways_share (m, m->part);
   recompute_request q = { .trace = m->t,
                           .cut = cut,
                           .options = m->o,
-                          .guide = cut || !program->fits ? NULL : program,
+                          .guide = program && program->fits ? program : NULL,
                           .keeps = ways_keeps (from),
                           .keeps_first = from == FROM_KEPT,
                           .limit_ticks = ticks > least ? ticks : least,
@@ -84,24 +83,22 @@ static bool search_drops (ways *m, const variant *cut, ways_source from, bool *b
   return true;
 }
 
-/* A few programs more, where their share of the limit pays for them. */
-static int64_t rank_ticks (const ways *m, const recompute_program *guide) {
-  const tuning *by = m->o->tuning;
-  int64_t share = (m->limit_ticks - m->ticks) / tuned (by, TUNE_ranked_part);
-  return share < tuned (by, TUNE_ranked_least) * guide->bound.stats.ticks ? 0 : share;
+/* A few programs more, where the share of the limit pays for them. */
+static int64_t rank_ticks (const ways *m, const recompute_program *guide, int64_t share) {
+  return share < tuned (m->o->tuning, TUNE_ranked_least) * guide->bound.stats.ticks ? 0 : share;
 }
 
 /* Sets that no program proposes as a whole: each of its drops takes what it is made from as there.
    The best by its bound is solved in full, whatever its quick plan would be. */
 static bool rank_segments (ways *m, const variant *cut, const recompute_program *guide,
-                           variant *set, error *err) {
+                           int64_t ticks, variant *set, error *err) {
   recompute_result r;
   effort how = m->effort;
   recompute_request q = { .trace = m->t,
                           .cut = cut,
                           .options = m->o,
                           .guide = guide,
-                          .limit_ticks = rank_ticks (m, guide),
+                          .limit_ticks = rank_ticks (m, guide, ticks),
                           .enough_ns = m->effort.enough_ns };
   if (!q.limit_ticks)
     return true;
@@ -117,23 +114,32 @@ static bool rank_segments (ways *m, const variant *cut, const recompute_program 
 }
 
 bool ways_ranked (ways *m, error *err) {
-  return rank_segments (m, NULL, &m->program, &m->ranked[WAYS_CUTS], err);
+  int64_t ticks = (m->limit_ticks - m->ticks) / tuned (m->o->tuning, TUNE_ranked_part);
+  return rank_segments (m, NULL, &m->program, ticks, &m->ranked[SECTIONS_FOR_DROPS], err);
 }
 
-/* A cut with whatever drops may be no faster than the best: *hope is false then. Its program takes
-   about as long as that of the step as it is. */
-static bool rank_cut (ways *m, int32_t i, bool *hope, error *err) {
-  recompute_program p;
-  const variant *cut = &m->family.at[i];
-  *hope = true;
-  if (m->o->recompute == RECOMPUTE_ONLY || !rank_ticks (m, &m->program) ||
-      m->family.values[i].n_ops > tuned (m->o->tuning, TUNE_attempt_program_ops))
+enum { CUT_PART = 500 }; /* a cut whose program gains less than 1/N brings nothing */
+
+/* With whatever drops a cut may be no faster than the best, or than the step as it is: *hope is
+   false then. Its program takes about as long as that of the step. */
+static bool ask_program (ways *m, int32_t i, recompute_program *p, bool *hope, error *err) {
+  const variant *cut = &m->family.for_drops[i];
+  variant_value value;
+  *p = (recompute_program){ 0 };
+  *hope = m->family.drops_ns[i] < ways_best_ns (m);
+  if (!*hope || m->o->recompute == RECOMPUTE_ONLY)
     return true;
-  if (!recompute_solve_program (m->t, cut, m->o, NULL, false, m->arena, &p, err))
+  if (!variant_look (m->t, cut, m->o, m->scratch, &value, err))
     return false;
-  m->ticks += p.fits ? p.bound.stats.ticks : 0;
-  *hope = p.fits && p.bound.lower_bound_ns < ways_best_ns (m);
-  return !*hope || rank_segments (m, cut, &p, &m->ranked[i], err);
+  if (value.n_ops > tuned (m->o->tuning, TUNE_attempt_program_ops))
+    return true;
+  if (!recompute_solve_program (m->t, cut, m->o, NULL, true, m->arena, p, err))
+    return false;
+  int64_t whole_ns = m->program.bound.lower_bound_ns;
+  m->ticks += p->fits ? p->bound.stats.ticks : 0;
+  *hope = p->fits && p->bound.lower_bound_ns < ways_best_ns (m) &&
+          (!m->program.fits || p->bound.lower_bound_ns < whole_ns - whole_ns / CUT_PART);
+  return true;
 }
 
 /* Nothing that a full search does to a quick plan brings it down from there. */
@@ -146,26 +152,35 @@ static bool is_far (const ways *m, int64_t quick_ns) {
 bool ways_drops (ways *m, error *err) {
   bool barred;
   int64_t quick_ns;
-  return search_drops (m, NULL, FROM_DROPS, &barred, &quick_ns, err) &&
-         (!barred || search_drops (m, NULL, FROM_KEEPING, &barred, &quick_ns, err)) &&
+  const recompute_program *p = &m->program;
+  return search_drops (m, NULL, p, FROM_DROPS, &barred, &quick_ns, err) &&
+         (!barred || search_drops (m, NULL, p, FROM_KEEPING, &barred, &quick_ns, err)) &&
          solve_proposals (m, err);
 }
 
+/* The sets of the i-th cut: from its program, then segments, then all others. */
+static bool drop_at_cut (ways *m, int32_t i, int64_t *quick_ns, error *err) {
+  const variant *cut = &m->family.for_drops[i];
+  recompute_program p;
+  bool barred, hope;
+  if (!ask_program (m, i, &p, &hope, err))
+    return false;
+  int64_t ticks = ways_share (m, tuned (m->o->tuning, TUNE_ranked_part));
+  if (hope && p.fits &&
+      (!ways_cut_sets (m, i, &p, err) || !rank_segments (m, cut, &p, ticks, &m->ranked[i], err)))
+    return false;
+  if (!hope || ways_is_over (m))
+    return true;
+  return search_drops (m, cut, &p, FROM_BOTH, &barred, quick_ns, err) &&
+         (!barred || is_far (m, *quick_ns) ||
+          search_drops (m, cut, &p, FROM_KEEPING, &barred, quick_ns, err));
+}
+
 bool ways_both (ways *m, error *err) {
-  const sections_family *f = &m->family;
   int64_t quick_ns = 0;
-  for (int32_t i = 0; i < cuts_to_solve (m) && !ways_is_over (m) && !is_far (m, quick_ns); i++) {
-    bool barred, hope = f->values[i].compute_ns < ways_best_ns (m);
-    if (hope && !rank_cut (m, i, &hope, err))
+  for (int32_t i = 0; i < m->family.n_for_drops && !ways_is_over (m) && !is_far (m, quick_ns); i++)
+    if (!drop_at_cut (m, i, &quick_ns, err))
       return false;
-    if (!hope || ways_is_over (m))
-      continue;
-    if (!search_drops (m, &f->at[i], FROM_BOTH, &barred, &quick_ns, err))
-      return false;
-    if (barred && !is_far (m, quick_ns) &&
-        !search_drops (m, &f->at[i], FROM_KEEPING, &barred, &quick_ns, err))
-      return false;
-  }
   return solve_proposals (m, err);
 }
 
@@ -179,7 +194,8 @@ static bool make_of_kept (ways *m, error *err) {
     cut.sections = m->taken->sections;
     cut.n_sections = m->taken->n_sections;
   }
-  if (!search_drops (m, cut.n_sections ? &cut : NULL, FROM_KEPT, &barred, &quick_ns, err))
+  if (!search_drops (m, cut.n_sections ? &cut : NULL, cut.n_sections ? NULL : &m->wide, FROM_KEPT,
+                     &barred, &quick_ns, err))
     return false;
   if (is_far (m, quick_ns))
     m->open = m->count;

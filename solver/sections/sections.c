@@ -12,17 +12,6 @@ enum {
   ROOM = SECTIONS_FORMS * TRIES + SHARES + NARROWED
 };
 
-static bool same (const variant *a, const variant *b) {
-  if (a->n_sections != b->n_sections)
-    return false;
-  for (int32_t i = 0; i < a->n_sections; i++) {
-    const section *x = &a->sections[i], *y = &b->sections[i];
-    if (x->first != y->first || x->end != y->end || x->parts != y->parts || x->order != y->order)
-      return false;
-  }
-  return true;
-}
-
 static bool allowed (const solve_options *o, sections_form form) {
   bool depth = form >= SECTIONS_DEPTH_ALL;
   return o->section_orders == ORDERS_AUTO || depth == (o->section_orders == ORDERS_DEPTH);
@@ -55,7 +44,7 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
                       sections_family *f, error *err) {
   variant_value value;
   for (int32_t i = 0; i < f->count; i++)
-    if (same (v, &f->at[i]))
+    if (variant_same_cuts (v, &f->at[i]))
       return true;
   int64_t ops = t->n_ops;
   for (int32_t i = 0; i < v->n_sections; i++)
@@ -130,7 +119,7 @@ static bool narrow_best (const trace *t, const solve_options *o, arena *a, arena
   for (; count < many && count < f->count && f->values[count].step_ns < INT64_MAX; count++) {
     narrowed *x = &at[count];
     *x = (narrowed){ .v = f->at[count], .value = f->values[count] };
-    if (!narrow_cut (t, o, ticks, a, scratch, x, err))
+    if (!narrow_cut (t, o, variant_try, ticks, a, scratch, x, err))
       return false;
     f->ticks += x->ticks;
     f->proposed += x->tried;
@@ -138,7 +127,7 @@ static bool narrow_best (const trace *t, const solve_options *o, arena *a, arena
   for (int64_t i = 0; i < count; i++) {
     bool known = false;
     for (int32_t k = 0; k < f->count; k++)
-      known |= same (&at[i].v, &f->at[k]);
+      known |= variant_same_cuts (&at[i].v, &f->at[k]);
     if (known)
       continue;
     put (f, &at[i].v, &at[i].value);
@@ -162,7 +151,8 @@ bool sections_search (const trace *t, const solve_options *o, int64_t limit_tick
   arena *scratch = arena_made (err);
   bool ok = scratch && out->at && out->values && propose_all (t, o, a, scratch, out, err) &&
             (is_over (o, out) || fit_each (t, o, a, scratch, out, err)) &&
-            narrow_best (t, o, a, scratch, out, err);
+            narrow_best (t, o, a, scratch, out, err) &&
+            (o->recompute == RECOMPUTE_OFF || sections_for_drops (t, o, a, scratch, out, err));
   arena_free (scratch);
   return ok;
 }

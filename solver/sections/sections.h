@@ -41,10 +41,17 @@ bool sections_lower (const trace *t, const solve_options *o, arena *a, int64_t *
 int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t parts,
                             int32_t *read_in, int32_t *written_in);
 
+enum { SECTIONS_FOR_DROPS = 3 };
+
 typedef struct sections_family {
   variant *at; /* that fit in the budget, best first by greedy plan, then by bound */
   variant_value *values;
   int32_t count;
+  /* The best of them, and of what they become with fewer ops cut, by a quick bound with drops; none
+     if drops are not allowed. */
+  variant for_drops[SECTIONS_FOR_DROPS];
+  int64_t drops_ns[SECTIONS_FOR_DROPS];
+  int32_t n_for_drops;
   int32_t proposed, refused, too_large; /* of all proposals */
   int64_t least_bound_ns;               /* over all that fit; the plain step is not among them */
   int64_t least_floor_bytes;
@@ -52,6 +59,10 @@ typedef struct sections_family {
   int64_t ticks;      /* of the plans that were tried */
   int64_t limit_ticks;
 } sections_family;
+
+/* Fills for_drops of a family whose cuts are known; in file sections/for_drops. */
+bool sections_for_drops (const trace *t, const solve_options *o, arena *a, arena *scratch,
+                         sections_family *f, error *err) MUST_CHECK;
 
 /* Everything in `a`. Beyond the limit only until something fits. */
 bool sections_search (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,
