@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One step in one order: its plan in granules, in an arena, or in whichever of the two it gains
    from. */
-#ifndef FERRY_SOLVER_PLACED_H
-#define FERRY_SOLVER_PLACED_H
+#pragma once
 
 #include "solver/attempt/attempt.h"
 
@@ -24,5 +23,3 @@ bool placed_rewrites (const solve_options *o);
 bool placed_is_enough (const solve_request *q, const solution *s);
 /* That one search has no plan, or found none, does not rule out another. */
 bool placed_may_go_on (const error *why);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One question on its way to an answer: what was asked, and the best plan so far.  solve.c runs the
    strategies of the stages ORDER and PLACES on it; each reads the best plan and improves it. */
-#ifndef FERRY_SOLVER_QUESTION_H
-#define FERRY_SOLVER_QUESTION_H
+#pragma once
 
 #include "solver/attempt/attempt.h"
 
@@ -64,5 +63,3 @@ bool again_uncut (question *q, error *err) MUST_CHECK;
 bool again_reordered (question *q, error *err) MUST_CHECK;
 bool again_grouped (question *q, error *err) MUST_CHECK;
 bool again_known (question *q, error *err) MUST_CHECK;
-
-#endif

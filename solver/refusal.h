@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* "None fits" is said only where it is proved. */
-#ifndef FERRY_SOLVER_REFUSAL_H
-#define FERRY_SOLVER_REFUSAL_H
+#pragma once
 
 #include "solver/options/options.h"
 
@@ -14,5 +13,3 @@ int64_t refusal_living_bytes (const trace *t);
 /* True if what lives on from step to step is more than both sides hold: then nothing fits, whatever
    is cut, made again or done earlier. */
 bool refusal_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes);
-
-#endif

@@ -2,8 +2,7 @@
 /* State that no op uses, as experts without a token or layers that are left out, rests on the host
    where the step needs more than the budget: no copy brings it back.  All else is solved as if the
    trace did not have it. */
-#ifndef FERRY_SOLVER_RESTING_H
-#define FERRY_SOLVER_RESTING_H
+#pragma once
 
 #include "solver/attempt/attempt.h"
 
@@ -19,5 +18,3 @@ bool resting_take (const solve_request *q, arena *a, rested *out, error *err) MU
 /* The plan of what is left becomes one of the whole trace. */
 bool resting_give_back (const solve_request *q, const rested *r, arena *a, solution *s,
                         error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One trace, one budget: the best plan that was found, the bound that no plan can beat, and who
    found it.  The top of the solver: everything here calls downward only (solver/README.md). */
-#ifndef FERRY_SOLVER_SOLVE_H
-#define FERRY_SOLVER_SOLVE_H
+#pragma once
 
 #include "solver/options/options.h"
 #include "solver/search/search.h"
@@ -17,5 +16,3 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
 /* The same with less to spend, or with what is known of budgets near this one. */
 bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                  error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Plans that are known before a search begins (solve_options.starts): of another budget, card or
    effort, or a user's own.  One that is legal here is never given up for a slower one. */
-#ifndef FERRY_SOLVER_STARTS_H
-#define FERRY_SOLVER_STARTS_H
+#pragma once
 
 #include "solver/attempt/attempt.h"
 
@@ -29,5 +28,3 @@ bool starts_certify (const solve_request *q, const solution *had, solution *s, a
 
 /* The bound of what was the best before, where that is higher and covers the plan of s. */
 void starts_raise (const solve_options *o, const solution *had, solution *s);
-
-#endif

@@ -2,8 +2,7 @@
 /* Plans for steps of several streams.  The search plans their ops as one list, in which each takes
    the time that it adds to the step; the plan is then one of the step itself, timed by the
    simulator, with a bound of its longest path. */
-#ifndef FERRY_SOLVER_STREAMS_H
-#define FERRY_SOLVER_STREAMS_H
+#pragma once
 
 #include "solver/options/options.h"
 
@@ -20,5 +19,3 @@ bool streams_list (const trace *t, int64_t granule_bytes, arena *a, const trace 
 /* It covers plans that only swap, in the trace's order. */
 bool streams_bound (const trace *t, const solve_options *o, arena *a, bound *out,
                     error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the files of best_search share: one choice of what moves, and its run. */
-#ifndef FERRY_TESTS_BEST_INNER_H
-#define FERRY_TESTS_BEST_INNER_H
+#pragma once
 
 #include "tests/best_plan.h"
 
@@ -80,5 +79,3 @@ int64_t best_least_ns (const searching *s, int32_t n_outs, int32_t n_ins);
 
 /* The last run as a plan, if granules can be given out and it costs less than what there is. */
 bool best_write (searching *s, int64_t ns) MUST_CHECK;
-
-#endif

@@ -7,8 +7,7 @@
    Two figures come out.  The first counts granules only, so no plan is below it; for the second,
    granules were given out and a whole plan was written down, which passes check and is simulated.
  */
-#ifndef FERRY_TESTS_BEST_PLAN_H
-#define FERRY_TESTS_BEST_PLAN_H
+#pragma once
 
 #include "tests/tiny_case.h"
 
@@ -26,5 +25,3 @@ enum { BEST_TRIED = 3000000 };
    most_tried times. */
 bool best_search (const tiny_case *c, int64_t below_ns, int64_t most_tried, arena *a,
                   best_plan *out, error *err) MUST_CHECK;
-
-#endif

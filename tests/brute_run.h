@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Runs a plan with any durations at all and looks whether memory is used twice.  It knows the three
    queues and nothing of how safe or live are decided. */
-#ifndef FERRY_TESTS_BRUTE_RUN_H
-#define FERRY_TESTS_BRUTE_RUN_H
+#pragma once
 
 #include "tests/random_case.h"
 
@@ -20,5 +19,3 @@ typedef struct brute brute;
 /* What does not depend on durations is worked out once. */
 brute *brute_new (const random_case *c, arena *a, error *err) MUST_CHECK;
 brute_verdict brute_run (brute *b, brute_duration *duration, void *context);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What must hold of the curve of any trace, looked at from outside. */
-#ifndef FERRY_TESTS_CURVE_CASE_H
-#define FERRY_TESTS_CURVE_CASE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -14,5 +13,3 @@ typedef struct curve_seen {
 /* One random trace: its curve, and its smallest memory at a slowdown. False: text says what does
    not hold. Counts go on top of *seen. */
 bool curve_holds (uint64_t seed, curve_seen *seen, char *text, int size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a test calls of the emulated driver, each call made to succeed; and a kernel that adds. */
-#ifndef FERRY_TESTS_EMU_CALLS_H
-#define FERRY_TESTS_EMU_CALLS_H
+#pragma once
 
 #include <check.h>
 
@@ -44,5 +43,3 @@ CUmemGenericAllocationHandle create (size_t bytes);
 CUdeviceptr reserve (size_t bytes);
 void allow (CUdeviceptr at, size_t bytes, unsigned int flags);
 void map (CUdeviceptr at, size_t bytes, CUmemGenericAllocationHandle h);
-
-#endif

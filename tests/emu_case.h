@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A driver on the emulator, for tests: opened, configured and started in one call. */
-#ifndef FERRY_TESTS_EMU_CASE_H
-#define FERRY_TESTS_EMU_CASE_H
+#pragma once
 
 #include "executor/driver/driver.h"
 #include "executor/emu/emu.h"
@@ -24,5 +23,3 @@ emu_config emu_case_config (emu_clock clock);
 void emu_case_start (emu_case *e, const emu_config *c);
 
 #define OK(call) ck_assert_uint_eq ((call), CUDA_SUCCESS)
-
-#endif

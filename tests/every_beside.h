@@ -3,8 +3,7 @@
    of the copies out and of those in, every way to give granules out.  Which waits a plan then needs
    follows from who had a granule before; more waits make nothing earlier while no rate is shared.
    Each is written down, held against check and simulated.  It shares nothing with the planner. */
-#ifndef FERRY_TESTS_EVERY_BESIDE_H
-#define FERRY_TESTS_EVERY_BESIDE_H
+#pragma once
 
 #include "tests/tiny_case.h"
 
@@ -19,5 +18,3 @@ typedef struct every_beside {
 } every_beside;
 
 bool every_beside_search (const tiny_case *c, arena *a, every_beside *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* solve beside the best of all plans of one tiny trace. */
-#ifndef FERRY_TESTS_EVERY_CASE_H
-#define FERRY_TESTS_EVERY_CASE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -34,5 +33,3 @@ typedef struct every_tally {
    than all plans there are said to be. */
 bool every_case_try (const every_kind *kind, int seed, int64_t ticks, int64_t most_runs,
                      every_tally *n, error *err) MUST_CHECK;
-
-#endif

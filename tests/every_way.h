@@ -4,8 +4,7 @@
    entries, each rewritten by the second rewriting and searched to the end by best_search.  A way
    is passed over only where its ops alone take no less than the best so far.  It shares nothing
    with the planner. */
-#ifndef FERRY_TESTS_EVERY_WAY_H
-#define FERRY_TESTS_EVERY_WAY_H
+#pragma once
 
 #include "tests/best_plan.h"
 #include "trace/rewrite/rewrite.h"
@@ -41,5 +40,3 @@ bool every_entry (const trace *t, int64_t most_ns, arena *a, recompute **out, in
 
 /* Whether an entry of the cut trace is one of those allowed. */
 bool every_allows (const every_allowed *allowed, const rewritten *cut, const recompute *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the libraries share that stand in for cuBLAS and cuDNN on the emulated device, and what a
    test may ask of them. */
-#ifndef FERRY_TESTS_FAKES_H
-#define FERRY_TESTS_FAKES_H
+#pragma once
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ static inline int fake_do (fake_state *s, void *stream, void (*work) (void *), c
     dlclose (driver);
   return good;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flow program with its gaps fixed to what a plan does. */
-#ifndef FERRY_TESTS_FIXED_H
-#define FERRY_TESTS_FIXED_H
+#pragma once
 
 #include "solver/flow/flow.h"
 #include "trace/plan.h"
@@ -12,5 +11,3 @@ bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err
 
 /* Solves it with the limits as they are. */
 bool fixed_finish (const flow *f, arena *a, double *stall_ns, error *err) MUST_CHECK;
-
-#endif

@@ -2,8 +2,7 @@
 /* The flow program with drops, of a trace as its sections cut it, with its gaps fixed to what a
    plan does that makes tensors again: what is carried, what is given up, and how much is away at
    each op. */
-#ifndef FERRY_TESTS_FIXED_DROPS_H
-#define FERRY_TESTS_FIXED_DROPS_H
+#pragma once
 
 #include "solver/flow/flow.h"
 #include "tests/planned_case.h"
@@ -34,5 +33,3 @@ bool fixed_drops_keeps (const trace *cut, const recompute *entries, int32_t n_en
 
 /* The bytes of move i are gone from before this time to behind it. */
 bool fixed_is_away (const move *m, const timeline *t, int32_t i, span time);
-
-#endif

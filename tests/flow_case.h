@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What tests of the flow program share: slots for it, and rows made wrong. */
-#ifndef FERRY_TESTS_FLOW_CASE_H
-#define FERRY_TESTS_FLOW_CASE_H
+#pragma once
 
 #include "base/random.h"
 #include "solver/flow/flow.h"
@@ -12,5 +11,3 @@ bool flow_case_slots (const gaps *g, random_state *r, arena *a, slots *out, erro
 bool flow_row_is (const flow *f, int32_t row, int kind);
 /* Coefficients of these columns in these rows x num / den. */
 void flow_scale (flow *f, int row, int column, int num, int den);
-
-#endif

@@ -2,8 +2,7 @@
 /* Forged proofs: duals, classes, lists, shifts and scales changed with intent, kept where they seem
    to prove more, and held against the best plan there is.  It knows the format of proofs, and takes
    nothing from the prover but its answers. */
-#ifndef FERRY_TESTS_FORGER_H
-#define FERRY_TESTS_FORGER_H
+#pragma once
 
 #include "base/error.h"
 
@@ -21,5 +20,3 @@ typedef struct forger_tally {
 /* Adds at least so many tries. An error: a proof passed that shows more than some plan of its class
    takes. */
 bool forger_run (uint64_t seed, int64_t tries, forger_tally *n, error *err) MUST_CHECK;
-
-#endif

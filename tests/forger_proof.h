@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A proof as plain figures that can be changed one by one, and written as a plan carries it. */
-#ifndef FERRY_TESTS_FORGER_PROOF_H
-#define FERRY_TESTS_FORGER_PROOF_H
+#pragma once
 
 #include "base/random.h"
 #include "trace/prove/proof.h"
@@ -57,5 +56,3 @@ bool forged_of (const proof *p, int32_t n_ops, forged *out);
 const char *forged_text (const forged *f, arena *a, error *err) MUST_CHECK;
 /* One change; n_ops of the trace that it is about. */
 void forged_change (forged *f, int32_t n_ops, random_state *r);
-
-#endif

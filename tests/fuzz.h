@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The fuzzers of the three loaders, and their replay in `make check`: FUZZ_MAIN makes a program
    that runs over the files named on its command line. */
-#ifndef FERRY_TESTS_FUZZ_H
-#define FERRY_TESTS_FUZZ_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,5 +53,3 @@ static inline void fuzz_one (int kind, const uint8_t *data, size_t size) {
     fuzz_one ((kind), data, size);                                \
     return 0;                                                     \
   }
-
-#endif

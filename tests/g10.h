@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The two instances of the G10 artifact (platformxlab/G10, Apache-2.0) as ferry imports them, and
    what that artifact published for them.  FERRY_REAL_TRACES says where the files are. */
-#ifndef FERRY_TESTS_G10_H
-#define FERRY_TESTS_G10_H
+#pragma once
 
 #include "trace/device.h"
 
@@ -25,5 +24,3 @@ device g10_device (void);
 /* NULL where the file cannot be read. Every op's time is divided by `faster`, rounded
    to a nanosecond, at least one. */
 trace *g10_trace (const g10_published *g, int64_t faster, arena *a, error *err) MUST_CHECK;
-
-#endif

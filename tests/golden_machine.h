@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plans worked out by hand in docs/machine-model.md and tests/cases/machine/timelines.md:
    tests/cases/machine/NAME/. */
-#ifndef FERRY_TESTS_GOLDEN_MACHINE_H
-#define FERRY_TESTS_GOLDEN_MACHINE_H
+#pragma once
 
 #include "base/json.h"
 #include "trace/rewrite/rewrite.h"
@@ -26,5 +25,3 @@ bool golden_load (const char *name, arena *a, golden *out, error *err) MUST_CHEC
    was worked out. */
 bool golden_same_predicted (const golden *g, const predicted *p, error *err) MUST_CHECK;
 bool golden_same_rewritten (const golden *g, const rewritten *r, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Profiles in binary forms, written by tests byte by byte. */
-#ifndef FERRY_TESTS_IMPORT_BYTES_H
-#define FERRY_TESTS_IMPORT_BYTES_H
+#pragma once
 
 #include "tests/import_case.h"
 #include "trace/import/import.h"
@@ -16,5 +15,3 @@ void put_byte (written *o, int byte);
 
 /* NULL: refused, and err says why. */
 trace *import_bytes (const void *data, int64_t size, import_report *r, error *err);
-
-#endif

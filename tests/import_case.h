@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An import job over one text, for tests that look at the tables behind an import. */
-#ifndef FERRY_TESTS_IMPORT_CASE_H
-#define FERRY_TESTS_IMPORT_CASE_H
+#pragma once
 
 #include "tests/suite.h"
 #include "trace/import/common/job.h"
@@ -28,5 +27,3 @@ bool list_holds (const index_list *l, int64_t tensor);
 
 /* An arena that ends with the process of the test. */
 arena *import_arena (void);
-
-#endif

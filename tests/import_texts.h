@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Small profiles made by hand: one in each dialect, and what they are put together from. */
-#ifndef FERRY_TESTS_IMPORT_TEXTS_H
-#define FERRY_TESTS_IMPORT_TEXTS_H
+#pragma once
 
 /* ---- plain text ---- */
 
@@ -98,5 +97,3 @@
   FLAT ("aten::mul", "10", "9", "8", "0", "aten::mul(Tensor a, Tensor b) -> Tensor",            \
         T ("20", "100"), T ("50", "32"))                                                        \
   FLAT ("Optimizer.step#SGD.step", "8", "7", "2", "0", "", "", "")
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The usual advice, to be beaten: of what is carried from the way forward to the way back every
    k-th tensor is kept, or what every k-th block leaves behind last, and the rest is made again. */
-#ifndef FERRY_TESTS_KEEP_KTH_H
-#define FERRY_TESTS_KEEP_KTH_H
+#pragma once
 
 #include "solver/recompute/recompute.h"
 #include "solver/attempt/variant.h"
@@ -20,5 +19,3 @@ bool keep_kth (const trace *t, const solve_options *o, int32_t most_k, kept_kth 
 /* The best prefix of each ranking alone, without any further search. */
 bool greedy_drops (const trace *t, const solve_options *o, bool keeps, int64_t limit_ticks,
                    arena *a, recompute_result *out, error *err) MUST_CHECK;
-
-#endif

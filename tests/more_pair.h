@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Two questions about one small step, of which the second is given more: more effort, more that is
    allowed, an easier card, or a plan that is known.  Its answer is not to be worse. */
-#ifndef FERRY_TESTS_MORE_PAIR_H
-#define FERRY_TESTS_MORE_PAIR_H
+#pragma once
 
 #include "solver/solve.h"
 
@@ -23,5 +22,3 @@ enum { MORE_GAP_PPM = 5000, MORE_WORST_PPM = 1000000000 };
    in so many. small: of the smallest steps alone. */
 bool more_pair_of (more_kind kind, uint64_t seed, int index, int part, bool small, more_pair *out,
                    error *err) MUST_CHECK;
-
-#endif

@@ -2,8 +2,7 @@
 /* An op on a table: its operands by name in plain arrays, to be run whole or in parts whose pieces
    lie in blocks of their own, so that a step over the edge of a piece is one over the edge of an
    allocation. */
-#ifndef FERRY_TESTS_OP_BENCH_H
-#define FERRY_TESTS_OP_BENCH_H
+#pragma once
 
 #include "base/random.h"
 #include "executor/ops/ops.h"
@@ -54,5 +53,3 @@ void op_bench_forget (op_bench_saved *s);
 /* Within `tolerance` of the largest number expected; NaN, which nobody has written, where NaN is.
  */
 bool op_bench_alike (const bench_array *a, const float *expected, double tolerance);
-
-#endif

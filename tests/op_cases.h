@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A case of each kind of op that has a gradient, with odd sizes. */
-#ifndef FERRY_TESTS_OP_CASES_H
-#define FERRY_TESTS_OP_CASES_H
+#pragma once
 
 #include "tests/op_bench.h"
 
@@ -26,5 +25,3 @@ compute op_back_of (const compute *forward, compute_kind kind);
 
 /* A bench with what the op touches, of such values. */
 void op_case_begin (op_bench *b, const gradient_case *g, const compute *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Convolution as it is defined, loop in loop, in double: the oracle of executor/ops/conv. */
-#ifndef FERRY_TESTS_PLAIN_CONV_H
-#define FERRY_TESTS_PLAIN_CONV_H
+#pragma once
 
 #include "trace/compute.h"
 
@@ -12,5 +11,3 @@ void plain_conv_data (const compute_conv *s, const float *dy, const float *w, fl
 void plain_conv_weights (const compute_conv *s, const float *x, const float *dy, float *dw);
 /* Each input spreads over the outputs that it reaches. */
 void plain_deconv (const compute_conv *s, const float *x, const float *w, const float *b, float *y);
-
-#endif

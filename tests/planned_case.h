@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A random trace under a plan that some maker found, and what the simulator saw of it: a point that
    every lower bound must lie below.  Half the plans are random ones, half the scheduler's. */
-#ifndef FERRY_TESTS_PLANNED_CASE_H
-#define FERRY_TESTS_PLANNED_CASE_H
+#pragma once
 
 #include "solver/flow/gaps.h"
 #include "tests/random_case.h"
@@ -24,5 +23,3 @@ bool planned_make (uint64_t seed, unsigned features, arena *a, planned_case *out
 /* Gaps of which every one counts, and over each op just what the plan has away there: the program
    with its gaps fixed to the plan is then as tight as it can be. */
 bool planned_gaps (const planned_case *p, arena *a, gaps *out, error *err) MUST_CHECK;
-
-#endif

@@ -2,8 +2,7 @@
 /* A random trace on which policies and ferry's planner can be held against each other: what has to
    be true of all of them together, in one place for the test and for the longer count of the bench.
  */
-#ifndef FERRY_TESTS_POLICY_CASE_H
-#define FERRY_TESTS_POLICY_CASE_H
+#pragma once
 
 #include "solver/policy/policy.h"
 #include "tests/random_case.h"
@@ -29,5 +28,3 @@ typedef struct policy_tally {
    *why (in the arena); NULL: all does. */
 bool policy_case_judge (policy_case *x, int percent, int64_t ticks, policy_tally *tally,
                         const char **why, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces of a few ops, written as text, and what a policy chose on them, as text: a rule can be
    worked out on paper and held against the program, trigger by trigger. */
-#ifndef FERRY_TESTS_POLICY_PAPER_H
-#define FERRY_TESTS_POLICY_PAPER_H
+#pragma once
 
 #include "solver/policy/policy.h"
 
@@ -28,5 +27,3 @@ void paper_ask (const paper *p, arena *a, policy_answer *out);
    copy out; "w5": op 5 does. "drop x 1>7": with its segment, or + where it stays, - where it is
    made for each op. */
 void paper_holds (const paper *p);
-
-#endif

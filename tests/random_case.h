@@ -2,8 +2,7 @@
 /* A small random trace and a complete random plan for it, from a seed.  The plan is read off one
    random execution in which everything runs one at a time, so its orders and waits can never hang,
    and where no granule is shared any waits are safe.  It knows nothing of the planner. */
-#ifndef FERRY_TESTS_RANDOM_CASE_H
-#define FERRY_TESTS_RANDOM_CASE_H
+#pragma once
 
 #include "trace/plan.h"
 #include "trace/rewrite/rewrite.h"
@@ -58,5 +57,3 @@ bool random_case_make (const case_options *o, arena *a, random_case *out, error 
 /* One with places that are used again, and some waits lowered or left out. */
 bool random_case_of (uint64_t seed, unsigned features, int32_t ops, arena *a,
                      random_case *out) MUST_CHECK;
-
-#endif

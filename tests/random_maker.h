@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the files that make a random case hand to each other. */
-#ifndef FERRY_TESTS_RANDOM_MAKER_H
-#define FERRY_TESTS_RANDOM_MAKER_H
+#pragma once
 
 #include "base/random.h"
 #include "tests/random_case.h"
@@ -61,5 +60,3 @@ bool maker_units (maker *m, error *err) MUST_CHECK;                 /* and group
 bool maker_moves (maker *m, error *err) MUST_CHECK;
 bool maker_orders (maker *m, error *err) MUST_CHECK; /* and waits */
 bool maker_places (maker *m, error *err) MUST_CHECK; /* and limits */
-
-#endif

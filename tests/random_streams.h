@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Streams for a random trace. */
-#ifndef FERRY_TESTS_RANDOM_STREAMS_H
-#define FERRY_TESTS_RANDOM_STREAMS_H
+#pragma once
 
 #include "base/random.h"
 #include "trace/trace.h"
@@ -9,5 +8,3 @@
 /* Two to four streams and waits between them, as chance has it. `ordered`: also those that the
    trace's tensors need, so that nothing races. */
 bool random_streams (random_state *r, trace *t, bool ordered, arena *a, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Random ranks on random hosts. */
-#ifndef FERRY_TESTS_RANK_CASE_H
-#define FERRY_TESTS_RANK_CASE_H
+#pragma once
 
 #include "base/random.h"
 #include "tests/random_case.h"
@@ -17,5 +16,3 @@ bool rank_case_host (random_state *r, const device *d, int32_t ranks, arena *a, 
    makes none. factor: of all sizes, see case_options; streams: some have several, and collectives. */
 bool rank_case_jobs (random_state *r, int32_t ranks, int64_t factor, bool streams,
                      random_case *cases, sim_job *jobs, arena *a) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Real profiles, recorded by other projects, which are too large to ship: FERRY_REAL_TRACES says
    where they are; and what is counted off them by other means than the importer's. */
-#ifndef FERRY_TESTS_REAL_CASE_H
-#define FERRY_TESTS_REAL_CASE_H
+#pragma once
 
 #include "tests/import_case.h"
 #include "trace/import/kineto/kineto.h"
@@ -27,5 +26,3 @@ typedef struct stream_sum {
 } stream_sum;
 
 stream_sum sum_stream (const kineto *k, int64_t stream);
-
-#endif

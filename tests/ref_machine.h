@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The queues and engines of the reference: jobs that run on one card, from one instant to the
    next. */
-#ifndef FERRY_TESTS_REF_MACHINE_H
-#define FERRY_TESTS_REF_MACHINE_H
+#pragma once
 
 #include "tests/ref_simulate.h"
 
@@ -45,5 +44,3 @@ typedef struct ref_machine {
 ref_machine ref_machine_new (const device *d, ref_worker *workers, int32_t n, arena *a, error *err);
 /* Until enough steps have been seen. A plan that hangs is ERR_infeasible. */
 bool ref_machine_run (ref_machine *m) MUST_CHECK;
-
-#endif

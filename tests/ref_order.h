@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The order of ops a second time: slow, obvious, from docs/formats.md alone, pair by pair.  The
    oracle of trace/rewrite/order; it shares its types and nothing else. */
-#ifndef FERRY_TESTS_REF_ORDER_H
-#define FERRY_TESTS_REF_ORDER_H
+#pragma once
 
 #include "trace/rewrite/rewrite.h"
 
@@ -14,5 +13,3 @@ bool ref_order_keeps (const trace *t, const int32_t *order);
 /* All of plan_rewrite. */
 bool ref_plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out,
                        error *err) MUST_CHECK;
-
-#endif

@@ -3,8 +3,7 @@
    docs/machine-model.md alone.  The oracle of trace/rewrite/rewrite; it shares its types and
    nothing else.
  */
-#ifndef FERRY_TESTS_REF_REWRITE_H
-#define FERRY_TESTS_REF_REWRITE_H
+#pragma once
 
 #include "trace/rewrite/rewrite.h"
 
@@ -12,5 +11,3 @@
 bool ref_rewrite (const trace *t, const section *sections, int32_t n_sections,
                   const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
                   rewritten *out, error *err) MUST_CHECK;
-
-#endif

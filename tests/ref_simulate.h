@@ -4,8 +4,7 @@
    nothing else.  Every start and end of every item is kept, so that a test can compare to the
    nanosecond.
  */
-#ifndef FERRY_TESTS_REF_SIMULATE_H
-#define FERRY_TESTS_REF_SIMULATE_H
+#pragma once
 
 #include "trace/plan.h"
 
@@ -40,5 +39,3 @@ typedef struct ref_answer {
 /* A plan that hangs is ERR_infeasible. */
 bool ref_simulate (const ref_job *jobs, int32_t n_jobs, bool turns, arena *a, ref_answer *answers,
                    error *err) MUST_CHECK;
-
-#endif

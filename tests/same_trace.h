@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Two rewritings of one trace compared field by field, origins included. */
-#ifndef FERRY_TESTS_SAME_TRACE_H
-#define FERRY_TESTS_SAME_TRACE_H
+#pragma once
 
 #include "trace/rewrite/rewrite.h"
 
@@ -9,5 +8,3 @@ enum { DIFFERENCE = 160 };
 
 /* False: `difference` says the first place and field that differ. */
 bool same_rewritten (const rewritten *x, const rewritten *y, char difference[DIFFERENCE]);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Small relatives of the zoo's networks that can be calculated in a test, and ways to cut them and
    to make things again that do not come from the planner: all that the rules of rewriting let. */
-#ifndef FERRY_TESTS_SMALL_NETS_H
-#define FERRY_TESTS_SMALL_NETS_H
+#pragma once
 
 #include "trace/rewrite/rewrite.h"
 #include "trace/zoo/zoo.h"
@@ -30,5 +29,3 @@ int32_t small_cut (const trace *t, int64_t parts, section_order order, int32_t m
    after its sections. `out` has room for one an op of it. */
 int32_t small_copies (const trace *t, const section *sections, int32_t n_sections, const trace *cut,
                       recompute *out, arena *a);
-
-#endif

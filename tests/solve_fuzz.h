@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the fuzzer of the planner does with one input, and what a replay of its corpus does too. */
-#ifndef FERRY_TESTS_SOLVE_FUZZ_H
-#define FERRY_TESTS_SOLVE_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@
    than it says or less than its bound, is not proved, or does not come back from its own text; and
    where a policy does such a thing. */
 void solve_fuzz (const uint8_t *data, size_t size);
-
-#endif

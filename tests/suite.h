@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A test program: claims, each a libcheck test run in a process of its own. A claim is in the
    program by standing in its file; none can be left out of a list. */
-#ifndef FERRY_TESTS_SUITE_H
-#define FERRY_TESTS_SUITE_H
+#pragma once
 
 #include <check.h>
 #include <stdio.h>
@@ -94,5 +93,3 @@ static inline int suite_cases (int usual) {
     char line_[sizeof (error)];                                             \
     ck_assert_str_eq (error_line ((err), line_, sizeof line_), (expected)); \
   } while (0)
-
-#endif

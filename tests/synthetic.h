@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces of any size with the shape of known networks, for benches and for tests that need size
    more than truth. */
-#ifndef FERRY_TESTS_SYNTHETIC_H
-#define FERRY_TESTS_SYNTHETIC_H
+#pragma once
 
 #include "trace/build.h"
 
@@ -15,5 +14,3 @@ typedef enum synthetic_kind {
 
 /* About `ops` ops; the seed matters to the last two kinds. */
 trace *synthetic (synthetic_kind kind, int32_t ops, uint64_t seed, arena *a, error *err) MUST_CHECK;
-
-#endif

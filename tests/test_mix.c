@@ -325,8 +325,9 @@ CLAIM_IN_ARENA (the_guided_set_is_what_the_program_drops) {
                       .host_bytes = 64 * GIB,
                       .recompute = RECOMPUTE_AUTO };
   ck_assert (recompute_solve_program (t, NULL, &o, NULL, true, a, &whole, &err) && whole.fits);
-  ck_assert (recompute_solve_guide (t, &o, o.budget_bytes / 100 * 99, a, &guide, &err));
-  ck_assert (guide.fits && recompute_guided (t, &o, &guide, a, &v, &value, &err) && value.legal);
+  ck_assert (recompute_solve_guide (t, NULL, &o, o.budget_bytes / 100 * 99, a, &guide, &err));
+  ck_assert (guide.fits && recompute_guided (t, NULL, &o, &guide, a, &v, &value, &err) &&
+             value.legal);
   ck_assert_int_gt (v.n_recomputes, 0);
   for (int32_t e = 0; e < v.n_recomputes; e++)
     for (int32_t i = 0; i < v.recomputes[e].replaces.count; i++)

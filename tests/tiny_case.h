@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tiny random traces, all plans of which can be tried. */
-#ifndef FERRY_TESTS_TINY_CASE_H
-#define FERRY_TESTS_TINY_CASE_H
+#pragma once
 
 #include "base/random.h"
 #include "trace/plan.h"
@@ -32,5 +31,3 @@ void tiny_levels (const trace *t, int64_t *peak, int64_t *floor);
 int64_t tiny_idle (const trace *t);
 /* One with a link on which any multiple of 64 bytes takes whole nanoseconds, without latency. */
 void tiny_device (random_state *r, device *out);
-
-#endif

@@ -2,8 +2,7 @@
 /* A small network under a plan that moves whatever can be moved, for training on the emulator: cut,
    with what can be made again made again, or both; with room to spare, half way, and in the least
    memory for which the scheduler finds a plan. */
-#ifndef FERRY_TESTS_TRAIN_CASE_H
-#define FERRY_TESTS_TRAIN_CASE_H
+#pragma once
 
 #include "executor/train.h"
 #include "tests/small_nets.h"
@@ -32,5 +31,3 @@ void train_case_close (train_case *c);
 plan *train_case_plan (train_case *c, train_room room);
 /* On the virtual clock of the emulated device, compared. */
 train_options train_case_options (int32_t steps);
-
-#endif

@@ -2,8 +2,7 @@
 /* Carries a walk out on a machine of labels, with queues as slow and as fast as chance has it: each
    granule and each 512 bytes of the host say whose bytes they hold, of which version.  It follows
    the walk's waits and knows the plan's places; of how walks are made it knows nothing. */
-#ifndef FERRY_TESTS_WALK_RUN_H
-#define FERRY_TESTS_WALK_RUN_H
+#pragma once
 
 #include "trace/walk/walk.h"
 
@@ -22,5 +21,3 @@ typedef struct walk_fault {
 /* Four steps. False only where memory is short. */
 bool walk_run (const walk *w, const walk_run_options *o, arena *a, walk_fault *out,
                error *err) MUST_CHECK;
-
-#endif

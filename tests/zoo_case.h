@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Networks of the zoo for tests: a room and an error that last one claim, and a card with a
  * roofline. */
-#ifndef FERRY_TESTS_ZOO_CASE_H
-#define FERRY_TESTS_ZOO_CASE_H
+#pragma once
 
 #include "tests/suite.h"
 #include "trace/zoo/zoo.h"
@@ -18,5 +17,3 @@ compute read_compute (const trace *t, int32_t i);
 /* Before and after each claim. */
 void zoo_set_up (void);
 void zoo_tear_down (void);
-
-#endif

@@ -19,7 +19,7 @@ struct columns {
   int count;
   row *rows;
   int64_t n_rows, room;
-  row next;     /* what is put goes there */
+  row next;     /* the next value goes there */
   bool started; /* the widths are chosen, and rows are not kept */
   int width[COLUMNS_MOST];
   bool shown[COLUMNS_MOST];

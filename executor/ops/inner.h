@@ -16,7 +16,7 @@ typedef struct work {
   const ops_call *call;
   ops *o;
   const blas *blas;
-  error *err; /* where a function tells that it failed */
+  error *err; /* a function tells here that it failed */
   int64_t first_item, items;
   int64_t step;
   void *at[COMPUTE_MOST_OPERANDS];         /* the stretch's first item; NULL: absent */

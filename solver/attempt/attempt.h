@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One attempt: the best plan that is found of one rewritten step, with the bound of its plans. All
    that chooses between ways to rewrite a step stands on this. */
-#ifndef FERRY_SOLVER_ATTEMPT_ATTEMPT_H
-#define FERRY_SOLVER_ATTEMPT_ATTEMPT_H
+#pragma once
 
 #include "solver/attempt/variant.h"
 
@@ -26,5 +25,3 @@ bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out
 /* The certificate covers the plans of this variant. Without a plan where its bound says that none
    is of use. */
 bool attempt_solve (const solve_request *q, arena *a, solution *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parts of one candidate while a local search changes them: the bytes resident at each op
    follow every change, and all changes since the last settled state can be taken back. */
-#ifndef FERRY_SOLVER_ATTEMPT_CHANGE_H
-#define FERRY_SOLVER_ATTEMPT_CHANGE_H
+#pragma once
 
 #include "base/random.h"
 #include "solver/attempt/layout.h"
@@ -39,5 +38,3 @@ int32_t change_fullest (const change *c, int32_t gap);
 bool change_repair (change *c, random_state *r, int64_t room_bytes, int32_t but);
 /* Too much may have been sent since it was settled: that comes back, beginning anywhere. */
 void change_prune (change *c, random_state *r, int64_t room_bytes);
-
-#endif

@@ -2,8 +2,7 @@
 /* Many tensors as few units.  Small ones (an unrolled recurrent network's are some 100 KB each)
    could not be moved alone or fill a granule; larger ones waste half a granule each and pay the
    link's latency each.  Groups are made of tensors that are born, rest and die nearly together. */
-#ifndef FERRY_SOLVER_ATTEMPT_GROUP_H
-#define FERRY_SOLVER_ATTEMPT_GROUP_H
+#pragma once
 
 #include "solver/flow/gaps.h"
 #include "solver/tuning/tuning.h"
@@ -37,5 +36,3 @@ bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rul
 bool group_choose (const trace *t, int64_t granule_bytes, const tuning *by, arena *a,
                    index_list **groups, int32_t *count, int64_t *pool_below_bytes,
                    error *err) MUST_CHECK;
-
-#endif

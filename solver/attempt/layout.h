@@ -2,8 +2,7 @@
 /* A layout says which bytes move and in how many parts: the groups, the pool, the units and gaps
    that come of them, and each gap's share in the program's solution.  One trace has several; the
    simulator decides. */
-#ifndef FERRY_SOLVER_ATTEMPT_LAYOUT_H
-#define FERRY_SOLVER_ATTEMPT_LAYOUT_H
+#pragma once
 
 #include "solver/flow/step.h"
 #include "solver/tuning/tuning.h"
@@ -46,5 +45,3 @@ typedef struct layout_request {
 /* A tensor below a granule takes a whole one by itself: only a step of few ops is tried so. */
 bool layout_suits (layout_kind kind, const trace *t, const tuning *by);
 bool layout_make (const layout_request *q, arena *a, layout *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The least that a step of few ops takes with some choice of what moves, whatever the order of its
    copies: a quick bound, for a search that tries all choices. */
-#ifndef FERRY_SOLVER_ATTEMPT_LEAST_H
-#define FERRY_SOLVER_ATTEMPT_LEAST_H
+#pragma once
 
 #include "solver/flow/gaps.h"
 
@@ -24,5 +23,3 @@ typedef struct least_request {
   int64_t compute_ns;
 } least_request;
 bool least_step_ns (const least_request *q, arena *scratch, int64_t *ns, error *err) MUST_CHECK;
-
-#endif

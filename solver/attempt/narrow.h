@@ -2,8 +2,7 @@
 /* A variant that does less: each further part of an op and each op that runs again takes its time,
    so stretches of a cut are left whole again, or recompute entries are left out, many at once
    first, while what is left is judged to be faster. */
-#ifndef FERRY_SOLVER_ATTEMPT_NARROW_H
-#define FERRY_SOLVER_ATTEMPT_NARROW_H
+#pragma once
 
 #include "solver/attempt/variant.h"
 
@@ -27,5 +26,3 @@ bool narrow_cut (const trace *t, const solve_options *o, narrow_judge *judge, in
                  arena *a, arena *scratch, narrowed *of, error *err) MUST_CHECK;
 bool narrow_drops (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,
                    arena *scratch, narrowed *of, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* In how many parts each unit goes.  A part holds its memory until all of it is out, and from the
    start of its copy in; each copy pays the link's latency. */
-#ifndef FERRY_SOLVER_ATTEMPT_PARTS_H
-#define FERRY_SOLVER_ATTEMPT_PARTS_H
+#pragma once
 
 #include "solver/flow/gaps.h"
 #include "solver/tuning/tuning.h"
@@ -32,5 +31,3 @@ double parts_latency_bytes (const gaps *g, const double *shares, const device *d
    place for every unit. */
 bool parts_choose (const gaps *g, const device *dev, const double *shares, const parts_rule *rule,
                    arena *a, int32_t *of, error *err) MUST_CHECK;
-
-#endif

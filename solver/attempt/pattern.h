@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* When a group of tensors is used, how long it would rest and how long it would live. */
-#ifndef FERRY_SOLVER_ATTEMPT_PATTERN_H
-#define FERRY_SOLVER_ATTEMPT_PATTERN_H
+#pragma once
 
 #include "solver/tuning/tuning.h"
 #include "trace/trace.h"
@@ -28,5 +27,3 @@ void pattern_merge (const pattern_clock *c, const pattern *with, int32_t tensor,
                     pattern *out);
 /* The tensor's longest rest; both its use where it has one only and never rests. */
 void pattern_longest (const pattern_clock *c, int32_t tensor, int32_t *after, int32_t *before);
-
-#endif

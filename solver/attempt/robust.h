@@ -2,8 +2,7 @@
 /* Among plans that take as long, finds the one that bears other durations best.  The search offers
    what it costs; a few different candidates near the best are kept, and in the end each is tried on
    the same days, on which ops take a little more or less. */
-#ifndef FERRY_SOLVER_ATTEMPT_ROBUST_H
-#define FERRY_SOLVER_ATTEMPT_ROBUST_H
+#pragma once
 
 #include "solver/attempt/search.h"
 
@@ -34,5 +33,3 @@ bool robust_choose (robust *k, search *s, robustness *out, error *err) MUST_CHEC
 /* The same of a plan that nobody chose from others. */
 bool robust_alone (const trace *t, const plan *p, const solve_options *o, arena *scratch,
                    robustness *out, error *err) MUST_CHECK;
-
-#endif

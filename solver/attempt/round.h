@@ -2,8 +2,7 @@
 /* From "how much of each gap leaves" to whole sections: which parts of which unit spend which gap
    on the host.  Everything here is static, by bytes at each op; when copies run is
    solver/schedule's. */
-#ifndef FERRY_SOLVER_ATTEMPT_ROUND_H
-#define FERRY_SOLVER_ATTEMPT_ROUND_H
+#pragma once
 
 #include "solver/flow/gaps.h"
 #include "solver/flow/peaks.h"
@@ -55,5 +54,3 @@ bool round_gaps (const round_request *q, arena *a, rounding *out, error *err) MU
 
 /* Wishes for solver/place/schedule: out at once, in as soon as memory surely allows. */
 bool round_wishes (const rounding *r, arena *a, wish **out, int32_t *count, error *err) MUST_CHECK;
-
-#endif

@@ -2,8 +2,7 @@
 /* Candidates and what they cost.  A candidate says how many parts of each gap are away and when
    their copies in may start; it is worth what the simulator says of the plan that schedule makes of
    it. */
-#ifndef FERRY_SOLVER_ATTEMPT_SEARCH_H
-#define FERRY_SOLVER_ATTEMPT_SEARCH_H
+#pragma once
 
 #include "base/random.h"
 #include "solver/attempt/layout.h"
@@ -97,5 +96,3 @@ bool search_pieces (search *s, error *err) MUST_CHECK;
 bool search_turns (search *s, error *err) MUST_CHECK;
 bool search_others (search *s, error *err) MUST_CHECK;
 bool search_walk (search *s, error *err) MUST_CHECK;
-
-#endif

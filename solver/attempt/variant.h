@@ -2,8 +2,7 @@
 /* A way to rewrite a step before anything moves: sections and recompute entries, as in a plan. What
    it would cost is asked in three ways, each dearer than the one before: can it fit, what does its
    program say, and what does a plan reach. */
-#ifndef FERRY_SOLVER_ATTEMPT_VARIANT_H
-#define FERRY_SOLVER_ATTEMPT_VARIANT_H
+#pragma once
 
 #include "solver/flow/step.h"
 #include "solver/options/options.h"
@@ -52,5 +51,3 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, bo
    than beat_ns; 0: any. */
 bool variant_try (const trace *t, const variant *v, const solve_options *o, int64_t beat_ns,
                   arena *scratch, variant_value *out, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A time that no plan can beat, and its proof: exact evaluation of a solver's duals, in integers.
    Whatever the solver's numbers are worth, the bound is valid; bad ones only make it weak. */
-#ifndef FERRY_SOLVER_FLOW_BOUND_H
-#define FERRY_SOLVER_FLOW_BOUND_H
+#pragma once
 
 #include "solver/flow/flow.h"
 #include "solver/flow/solved.h"
@@ -109,5 +108,3 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
  */
 const char *bound_cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
                                const loosened *l, arena *a, error *err) MUST_CHECK;
-
-#endif

@@ -3,8 +3,7 @@
    for the smallest budget, and solved at a few: their duals prove a bound at every other budget (a
    tangent of a convex function), and their points mix to one for each budget between (a chord).
    Where tangents and chord are near to each other, nothing is left to solve. */
-#ifndef FERRY_SOLVER_FLOW_BOUND_RANGE_H
-#define FERRY_SOLVER_FLOW_BOUND_RANGE_H
+#pragma once
 
 #include "solver/flow/bound.h"
 
@@ -27,5 +26,3 @@ bool bound_range_at (bound_range *r, int64_t budget_bytes, arena *a, bound *out,
                      error *err) MUST_CHECK;
 
 bound_range_stats bound_range_seen (const bound_range *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A flow program while it is built: flow.c sums up the slots, flow_rows.c writes the rows and
    flow_columns.c what stands in them. */
-#ifndef FERRY_SOLVER_FLOW_BUILDER_H
-#define FERRY_SOLVER_FLOW_BUILDER_H
+#pragma once
 
 #include "solver/flow/flow.h"
 
@@ -41,5 +40,3 @@ bool flow_add_rows (flow_builder *b, arena *a, error *err) MUST_CHECK;
 bool flow_add_columns (flow_builder *b, arena *a, error *err) MUST_CHECK;
 /* Rows that no column entered say 0 = 0 and would only trouble the solver. */
 bool flow_drop_empty_rows (flow *f, arena *a, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An order in which to eliminate the rows of a symmetric sparse matrix, such that its factor has
    few entries. */
-#ifndef FERRY_SOLVER_FLOW_ELIMINATE_H
-#define FERRY_SOLVER_FLOW_ELIMINATE_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -16,5 +15,3 @@ typedef struct meetings {
 
 /* order[k]: the row that is eliminated as the k-th. */
 bool order_rows (const meetings *g, arena *a, int32_t *order, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The factor of a positive definite sparse matrix, whose pattern stays while its numbers change. */
-#ifndef FERRY_SOLVER_FLOW_FACTOR_H
-#define FERRY_SOLVER_FLOW_FACTOR_H
+#pragma once
 
 #include "solver/flow/eliminate.h"
 
@@ -17,5 +16,3 @@ int64_t factor_places (const factor *f);
 /* A pivot that is nothing but rounding is taken as boundless: its row has no say. */
 void factor_compute (factor *f, const double *numbers);
 void factor_solve (factor *f, double *x);
-
-#endif

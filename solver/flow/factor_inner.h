@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A factor's pattern, shared by the files that find it and that fill it with numbers. Nothing else
    needs it. */
-#ifndef FERRY_SOLVER_FLOW_FACTOR_INNER_H
-#define FERRY_SOLVER_FLOW_FACTOR_INNER_H
+#pragma once
 
 #include "solver/flow/factor.h"
 
@@ -25,5 +24,3 @@ struct factor {
   int32_t *relative;
   int64_t entries, products;
 };
-
-#endif

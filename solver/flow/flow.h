@@ -6,8 +6,7 @@
    All figures are integers.  Amounts and times are "grains": 2^-shift of a byte, and the time that
    takes on the way out; coefficients are multiples of 2^-24.  Where a true figure lies between two,
    the one that relaxes is taken, so what is solved, written out and proved is one program. */
-#ifndef FERRY_SOLVER_FLOW_FLOW_H
-#define FERRY_SOLVER_FLOW_FLOW_H
+#pragma once
 
 #include "base/file.h"
 #include "solver/flow/ilp.h"
@@ -260,5 +259,3 @@ enum { FLOW_UNIT_BITS = 28 };
 bool flow_write_lp (const flow *f, bytes *out, error *err) MUST_CHECK;
 /* The same in the arrays of the solver, in the same units. */
 bool flow_problem (const flow *f, arena *a, ilp_problem *out, error *err) MUST_CHECK;
-
-#endif

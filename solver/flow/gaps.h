@@ -3,8 +3,7 @@
    if nothing moves, and every idle time of every unit ("gap") in which a move may be made.
 
    Memory is counted in whole granules ("room"), copies carry real bytes. */
-#ifndef FERRY_SOLVER_FLOW_GAPS_H
-#define FERRY_SOLVER_FLOW_GAPS_H
+#pragma once
 
 #include "trace/device.h"
 #include "trace/rewrite/loosen.h"
@@ -87,5 +86,3 @@ static inline bool gap_spans (const gap *at, int32_t k) {
 
 /* An error that names the floor and the op that sets it. */
 bool gaps_too_small (const gaps *g, int64_t budget_bytes, error *err);
-
-#endif

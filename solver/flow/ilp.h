@@ -2,8 +2,7 @@
 /* The only door to GLPK: a linear or integer program as arrays, solved under limits.  GLPK aborts
    the process when it runs out of memory or finds itself in the wrong; here that becomes an error.
  */
-#ifndef FERRY_SOLVER_FLOW_ILP_H
-#define FERRY_SOLVER_FLOW_ILP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -64,5 +63,3 @@ bool ilp_rows (const ilp_problem *p, arena *a, int64_t **start, int32_t **column
 /* False only where nothing can be said at all: memory, or GLPK's abort. */
 bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result *out,
                 error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An interior point method for linear programs with many rows of few entries. */
-#ifndef FERRY_SOLVER_FLOW_INTERIOR_H
-#define FERRY_SOLVER_FLOW_INTERIOR_H
+#pragma once
 
 #include "solver/flow/ilp.h"
 
@@ -9,5 +8,3 @@
    such a program. */
 bool interior_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result *out,
                      error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A D A', where A are the rows of a linear program, each with a slack of its own, and D is
    diagonal. */
-#ifndef FERRY_SOLVER_FLOW_NORMAL_H
-#define FERRY_SOLVER_FLOW_NORMAL_H
+#pragma once
 
 #include "solver/flow/ilp.h"
 #include "solver/flow/factor.h"
@@ -29,5 +28,3 @@ void normal_solve_well (normal *n, double *x); /* twice the time */
 /* to += A x, without slacks; to += A' y */
 void rows_add (const ilp_problem *p, const double *x, double *to);
 void columns_add (const ilp_problem *p, const double *y, double *to);
-
-#endif

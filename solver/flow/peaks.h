@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A row of numbers with "add to a range" and "greatest of a range", each in logarithmic time. */
-#ifndef FERRY_SOLVER_FLOW_PEAKS_H
-#define FERRY_SOLVER_FLOW_PEAKS_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -16,5 +15,3 @@ bool peaks_build (peaks *p, const int64_t *values, int32_t count, arena *a, erro
 void peaks_add (peaks *p, int32_t first, int32_t end, int64_t value);
 int64_t peaks_most (const peaks *p, int32_t first, int32_t end); /* a very low number where empty */
 int32_t peaks_at (const peaks *p, int32_t first, int32_t end); /* the first place of the greatest */
-
-#endif

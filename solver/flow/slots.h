@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The step cut into slots, the time steps of the flow program.  A slot of one op is exact; a slot
    of several ("run") stands for them with no memory row, which is a relaxation. */
-#ifndef FERRY_SOLVER_FLOW_SLOTS_H
-#define FERRY_SOLVER_FLOW_SLOTS_H
+#pragma once
 
 #include "solver/flow/gaps.h"
 
@@ -38,5 +37,3 @@ static inline bool slots_is_run (const slots *s, int32_t j) {
 
 /* True if a slot could begin inside slot j. */
 bool slots_can_split (const slots *s, int32_t j);
-
-#endif

@@ -2,8 +2,7 @@
 /* A step counted: its trace, the units of it that are placed and moved, and the gaps in which they
    could leave.  Made in one go, since each of the three points into the one before; so it stays
    where it was made. */
-#ifndef FERRY_SOLVER_FLOW_STEP_H
-#define FERRY_SOLVER_FLOW_STEP_H
+#pragma once
 
 #include "solver/flow/gaps.h"
 
@@ -26,5 +25,3 @@ bool step_count (const trace *t, const count_rule *how, arena *a, counted_step *
 /* Counts the step as any plan may: bytes for granules, no groups, no pool. */
 bool step_count_bytes (const trace *t, int64_t budget_bytes, arena *a, counted_step *out,
                        error *err) MUST_CHECK;
-
-#endif

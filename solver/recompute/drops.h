@@ -2,8 +2,7 @@
 /* From tensors that are dropped to recompute entries: which ops run again, directly before the op
    that needs what is not there, and what their copies replace.  In place updates are made again one
    by one, and every entry is held against trace/rewrite's rule of versions before it is kept. */
-#ifndef FERRY_SOLVER_RECOMPUTE_DROPS_H
-#define FERRY_SOLVER_RECOMPUTE_DROPS_H
+#pragma once
 
 #include "trace/plan.h"
 #include "trace/uses.h"
@@ -68,5 +67,3 @@ int64_t drops_again_ns (const trace *t, const recompute *r);
 /* Entries for the drops chosen, in `a`. One that cannot be made again is left alone. */
 bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, recompute **out,
                     int32_t *count, error *err) MUST_CHECK;
-
-#endif

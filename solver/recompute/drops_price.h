@@ -3,8 +3,7 @@
    scheduling and simulating it take: where every tensor lives is counted exactly, and what is then
    over the budget goes over the link by a greedy rule, as if bytes were a fluid.  Only ranks sets
    of drops against each other; nothing of it is ever shown. */
-#ifndef FERRY_SOLVER_RECOMPUTE_DROPS_PRICE_H
-#define FERRY_SOLVER_RECOMPUTE_DROPS_PRICE_H
+#pragma once
 
 #include "trace/device.h"
 #include "trace/plan.h"
@@ -34,5 +33,3 @@ bool drops_pricing_of (const trace *t, const uses *u, const device *d, bool swap
 
 bool drops_price_of (const drops_pricing *p, const recompute *entries, int32_t n_entries,
                      int64_t budget_bytes, arena *scratch, drops_price *out, error *err) MUST_CHECK;
-
-#endif

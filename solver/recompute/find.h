@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The search for what to drop, shared by its files: the candidates, what a set of them is guessed
    to cost, and the best sets so far.  Nothing else needs it. */
-#ifndef FERRY_SOLVER_RECOMPUTE_FIND_H
-#define FERRY_SOLVER_RECOMPUTE_FIND_H
+#pragma once
 
 #include "solver/recompute/drops.h"
 #include "solver/recompute/drops_price.h"
@@ -113,5 +112,3 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) MU
 /* With less room or more, as plans show it; with less where nothing fits. */
 bool find_room (finding *f, error *err) MUST_CHECK;
 bool find_fit (finding *f, error *err) MUST_CHECK;
-
-#endif

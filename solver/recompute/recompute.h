@@ -2,8 +2,7 @@
 /* Tensors that are dropped and made again instead of carried over the link.  Proposals are ordinary
    recompute entries; they are worth what greedy plans of the rewritten trace cost in the
    simulator. */
-#ifndef FERRY_SOLVER_RECOMPUTE_RECOMPUTE_H
-#define FERRY_SOLVER_RECOMPUTE_RECOMPUTE_H
+#pragma once
 
 #include "solver/attempt/variant.h"
 #include "solver/policy/view.h"
@@ -76,5 +75,3 @@ bool recompute_solve_guide (const trace *t, const variant *cut, const solve_opti
 bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
                               const effort *e, bool fresh, arena *a, recompute_program *out,
                               error *err) MUST_CHECK;
-
-#endif

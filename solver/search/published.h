@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The fastest plan of any published policy, on the trace as it is: taken at the end of a search, so
    that ours is never slower than any of theirs. */
-#ifndef FERRY_SOLVER_SEARCH_PUBLISHED_H
-#define FERRY_SOLVER_SEARCH_PUBLISHED_H
+#pragma once
 
 #include "solver/attempt/attempt.h"
 #include "solver/policy/policy.h"
@@ -17,5 +16,3 @@ bool published_take (const solve_request *q, solution *s, arena *a, error *err) 
 /* The answer where our own search has none; s->plan is NULL where they have none either. */
 bool published_alone (const trace *t, const solve_options *o, arena *a, solution *s,
                       error *err) MUST_CHECK;
-
-#endif

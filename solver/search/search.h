@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One question to one answer: the attempt at the step as it is, or a search of all ways to rewrite
    it, whichever the options allow. */
-#ifndef FERRY_SOLVER_SEARCH_SEARCH_H
-#define FERRY_SOLVER_SEARCH_SEARCH_H
+#pragma once
 
 #include "solver/attempt/attempt.h"
 
@@ -25,5 +24,3 @@ bool search_certify (const solve_request *q, solution *s, arena *a, error *err) 
 
 /* The limit of ticks where none is given. */
 int64_t search_default_ticks (const trace *t, const solve_options *o);
-
-#endif

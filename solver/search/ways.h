@@ -2,8 +2,7 @@
 /* Ways to rewrite a step: which ops are cut, which tensors are dropped and made again, together
    with what is left to swap.  The plain plan stays a candidate, so allowing more never makes a plan
    worse. */
-#ifndef FERRY_SOLVER_SEARCH_WAYS_H
-#define FERRY_SOLVER_SEARCH_WAYS_H
+#pragma once
 
 #include "solver/attempt/attempt.h"
 
@@ -17,5 +16,3 @@ int64_t ways_default_ticks (const trace *t, const tuning *by);
 int64_t ways_swaps_ticks (const trace *t, const tuning *by);
 /* Events that the step as it is gets from a question of `limit_ticks`: as many as it has alone. */
 int64_t ways_plain_ticks (const trace *t, const tuning *by, int64_t limit_ticks);
-
-#endif

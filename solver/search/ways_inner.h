@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Knowledge while cuts and drops are chosen, shared by the files of ways. Nothing else needs it. */
-#ifndef FERRY_SOLVER_SEARCH_WAYS_INNER_H
-#define FERRY_SOLVER_SEARCH_WAYS_INNER_H
+#pragma once
 
 #include "solver/options/lane.h"
 #include "solver/recompute/recompute.h"
@@ -111,5 +110,3 @@ bool ways_drops (ways *m, error *err) MUST_CHECK;
 bool ways_both (ways *m, error *err) MUST_CHECK;
 bool ways_small (ways *m, error *err) MUST_CHECK;
 bool ways_kept (ways *m, error *err) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A bound of every cut at once. */
-#ifndef FERRY_SOLVER_SECTIONS_BOUND_H
-#define FERRY_SOLVER_SECTIONS_BOUND_H
+#pragma once
 
 #include "solver/options/options.h"
 
@@ -10,5 +9,3 @@
    op named, where no cut fits. */
 bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *out,
                      error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cuts along the batch: a family of proposals, from which the bound and greedy plans choose. Chains
    run depth first wherever trace/rewrite/rewrite allows it; the rest goes level by level. */
-#ifndef FERRY_SOLVER_SECTIONS_SECTIONS_H
-#define FERRY_SOLVER_SECTIONS_SECTIONS_H
+#pragma once
 
 #include "solver/attempt/variant.h"
 
@@ -67,5 +66,3 @@ bool sections_for_drops (const trace *t, const solve_options *o, arena *a, arena
 /* Everything in `a`. Beyond the limit only until something fits. */
 bool sections_search (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,
                       sections_family *out, error *err) MUST_CHECK;
-
-#endif

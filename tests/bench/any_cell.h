@@ -2,8 +2,7 @@
 /* Cells that nobody chose: a network of the zoo, a batch that makes 0.5 to 60 GB, a type, an
    optimizer, a device, a budget between 35 and 90 % of the peak, with drops or without, all drawn
    from a seed. */
-#ifndef FERRY_TESTS_BENCH_ANY_CELL_H
-#define FERRY_TESTS_BENCH_ANY_CELL_H
+#pragma once
 
 #include "solver/solve.h"
 
@@ -49,5 +48,3 @@ bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_an
 
 /* The value below which so many percent of them lie; sorts them. */
 double any_percentile (double *values, int count, int percent);
-
-#endif

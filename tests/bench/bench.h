@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What benches share: a clock of this process's own time, and rows that run in a process of their
    own, so that one row's memory and one row's end are not another's. */
-#ifndef FERRY_TESTS_BENCH_H
-#define FERRY_TESTS_BENCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ bench_end bench_row (bool (*row) (const void *context, void *answer, error *err)
 
 /* "-" or too few arguments: NULL. */
 const char *bench_argument (int argc, char **argv, int i);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cases of bench_solve: networks of the zoo on a card of 11 TFLOP/s, behind links that carry
    both ways at once, with shares of the peak as budgets. */
-#ifndef FERRY_TESTS_BENCH_SOLVE_CASES_H
-#define FERRY_TESTS_BENCH_SOLVE_CASES_H
+#pragma once
 
 #include "solver/solve.h"
 
@@ -19,5 +18,3 @@ extern const int solve_percents[SOLVE_PERCENTS];
 
 device solve_card (int64_t gb_per_s);
 trace *solve_trace (const solve_network *n, const device *card, arena *a, error *err) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A program's few helpers around the driver API.  Everything here ends the program with a line
    where something fails, as small programs do. */
-#ifndef FERRY_TESTS_PROGRAMS_GPU_H
-#define FERRY_TESTS_PROGRAMS_GPU_H
+#pragma once
 
 #include "executor/driver/driver.h"
 
@@ -36,5 +35,3 @@ void gpu_fill (gpu *g, CUdeviceptr at, long floats, long seed, CUstream s);
 void gpu_say_scalar (gpu *g, const char *what, int step, CUdeviceptr at, CUstream s);
 /* Prints a digest of what lies there. */
 void gpu_say_digest (gpu *g, const char *what, CUdeviceptr at, long floats);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What programs of other habits share: tensors that last, and a step of a chain of others. */
-#ifndef FERRY_TESTS_PROGRAMS_HABITS_H
-#define FERRY_TESTS_PROGRAMS_HABITS_H
+#pragma once
 
 #include "tests/programs/gpu.h"
 
@@ -22,5 +21,3 @@ uint64_t habits_draw (habits *h);
 void habits_chain (habits *h, int length, long floats, CUstream s);
 void habits_say (habits *h, int step, CUstream s);
 void habits_let_go (gpu *g, CUdeviceptr *at); /* once */
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The arithmetic of the programs, one thread an element.  The same source is a module of the
    emulated device (kernels.c) and of a GPU (kernels.cu). */
-#ifndef FERRY_TESTS_PROGRAMS_KERNELS_H
-#define FERRY_TESTS_PROGRAMS_KERNELS_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -222,5 +221,3 @@ DECLARE (turn, TURN) {
   K (remember, REMEMBER)       \
   K (use_remembered, USE_REMEMBERED) \
   K (turn, TURN)
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the player of traces (player.c) and the module with its kernels (player_kernels.c) share:
    one process has both, so the kernels find the sizes and the directions here. */
-#ifndef FERRY_TESTS_PROGRAMS_PLAYER_H
-#define FERRY_TESTS_PROGRAMS_PLAYER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ extern __attribute__ ((visibility ("default"))) player_table player; /* the prog
 typedef struct player_head {
   int64_t op, step, drawn;
 } player_head;
-
-#endif

@@ -46,7 +46,7 @@ static int forward_named (const back *b, const char *name) {
   return -1;
 }
 
-/* Of the forward op; -1: the operand is none. */
+/* The forward op's; -1: the operand is none. */
 static int gradient_of (const back *b, const operand *o) {
   return o->name[0] == 'd' && strcmp (o->name, "dy") != 0 ? forward_named (b, o->name + 1) : -1;
 }

@@ -33,7 +33,7 @@ typedef struct net net;
 
 typedef enum source_kind { SOURCE_MADE, SOURCE_VALUE, SOURCE_PARAM, SOURCE_TENSOR } source_kind;
 
-/* What an operand of a layer's op is; those that are not named the op makes. */
+/* The meaning of an operand of a layer's op; those that are not named the op makes. */
 typedef struct source {
   source_kind kind;
   int32_t index;

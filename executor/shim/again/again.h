@@ -5,8 +5,7 @@
    another.  Later a digest tells that, and the program is ended before anybody sees a wrong byte.
    While a tensor is dropped whatever it is made from stays as it is: who leaves the plan makes it
    again first. */
-#ifndef FERRY_EXECUTOR_SHIM_AGAIN_AGAIN_H
-#define FERRY_EXECUTOR_SHIM_AGAIN_AGAIN_H
+#pragma once
 
 #include "executor/shim/step/answer.h"
 #include "executor/shim/state/shim.h"
@@ -36,5 +35,3 @@ void again_end_program (shim *s, int32_t name, const char *why) __attribute__ ((
 /* trial.c: an op at its first launch, before and behind it; the host waits for the device. */
 trial *trial_begin (shim *s, const step_again *a, const int32_t *refs, int32_t n_refs);
 shim_unfit trial_end (shim *s, const step_again *a, trial *t);
-
-#endif

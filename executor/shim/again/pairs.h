@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pairs of digests that must be equal: of what is dropped and what is made again in its place, and
    of what a launch reads before and behind it.  The device compares them, the host looks later. */
-#ifndef FERRY_EXECUTOR_SHIM_AGAIN_PAIRS_H
-#define FERRY_EXECUTOR_SHIM_AGAIN_PAIRS_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -30,5 +29,3 @@ bool pair_read (shim *s, int32_t pair, uint64_t *both);
 int32_t pairs_look (shim *s, bool wait);
 /* Eight bytes of the device, all zero. */
 CUdeviceptr pairs_word (const shim *s);
-
-#endif

@@ -3,8 +3,7 @@
    be made again: its parameters, the stream, and what its small tensors held.  Those lie among
    others of the program's and are used again as it likes, so they are put back as they were behind
    each launch. */
-#ifndef FERRY_EXECUTOR_SHIM_AGAIN_REPEAT_H
-#define FERRY_EXECUTOR_SHIM_AGAIN_REPEAT_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -30,5 +29,3 @@ bool repeat_put_aside (shim *s, const repeat *r); /* its small tensors, as they 
 /* Whoever uses its tensors from now on waits for it. */
 void repeat_done (shim *s, const repeat *r);
 void repeat_free (shim *s, repeat *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The program's calls: what they have in common. */
-#ifndef FERRY_EXECUTOR_SHIM_CALLS_CALLS_H
-#define FERRY_EXECUTOR_SHIM_CALLS_CALLS_H
+#pragma once
 
 #include "executor/shim/memory/memory.h"
 
@@ -37,5 +36,3 @@ void function_params (const function *f, void **params, void **extra,
 
 /* copies.c */
 void op_carried (op *o, const CUDA_MEMCPY3D *c); /* addresses in what it copies */
-
-#endif

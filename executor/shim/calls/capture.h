@@ -2,8 +2,7 @@
 /* Streams whose work the program records for a graph: it is not done yet, so nothing is brought for
    it, and no event of ferry's may come into it.  Memory that is asked for meanwhile is the graph's:
    it keeps its address as long as the graph can be launched. */
-#ifndef FERRY_EXECUTOR_SHIM_CALLS_CAPTURE_H
-#define FERRY_EXECUTOR_SHIM_CALLS_CAPTURE_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -29,5 +28,3 @@ void held_drop (shim *s, held *h);
 
 /* graphs.c: a graph was captured with that memory */
 void graphs_captured (shim *s, CUgraph g, const held *memory);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A graph that can be launched: one op, of all that its nodes' parameters name.  Addresses are kept
    rather than tensors, and looked up at each launch. */
-#ifndef FERRY_EXECUTOR_SHIM_CALLS_GRAPHS_H
-#define FERRY_EXECUTOR_SHIM_CALLS_GRAPHS_H
+#pragma once
 
 #include "executor/shim/calls/capture.h"
 
@@ -34,5 +33,3 @@ CUresult node_read_copy (node_use *u, const CUDA_MEMCPY3D *p);
 CUresult node_read_set (node_use *u, const CUDA_MEMSET_NODE_PARAMS *p);
 /* All nodes, those of graphs in it too; one whose use of memory is not seen is refused by name. */
 CUresult nodes_read (shim *s, exec *x, CUgraph g);
-
-#endif

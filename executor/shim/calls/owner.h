@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The process whose device it is: a budget belongs to one, and a profile is of the first that did
    something. */
-#ifndef FERRY_EXECUTOR_SHIM_CALLS_OWNER_H
-#define FERRY_EXECUTOR_SHIM_CALLS_OWNER_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -15,5 +14,3 @@ bool owner_is_passed_by (shim *s);
    of the process's rank. false: it has none. */
 bool ranks_begin (shim *s);
 bool ranks_settle (shim *s);
-
-#endif

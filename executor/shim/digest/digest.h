@@ -2,8 +2,7 @@
 /* A tensor's bytes in one word: its words are mixed with their places and summed, so that the order
    of threads does not matter.  The kernels are text for a GPU's driver (digest_ptx.c) and the same
    in C for the emulated device. */
-#ifndef FERRY_EXECUTOR_SHIM_DIGEST_DIGEST_H
-#define FERRY_EXECUTOR_SHIM_DIGEST_DIGEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@
 uint64_t digest_of (const void *at, int64_t bytes);
 
 extern const char *const digest_ptx;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ferry's own kernels in the program's context. */
-#ifndef FERRY_EXECUTOR_SHIM_DIGEST_KERNELS_H
-#define FERRY_EXECUTOR_SHIM_DIGEST_KERNELS_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -21,5 +20,3 @@ typedef struct unless {
   const void *told;
 } unless;
 bool copy_unless_queue (shim *s, const unless *u, CUstream stream);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The slots behind the exported entries, and who fills them. */
-#ifndef FERRY_EXECUTOR_SHIM_ENTRY_SLOTS_H
-#define FERRY_EXECUTOR_SHIM_ENTRY_SLOTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ extern const int shim_exports;
 
 /* From a stub: fills all slots, once, and says where the call goes. */
 void *shim_resolve (uint64_t slot) __attribute__ ((visibility ("hidden"), used));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The launcher is told of steps that repeat, and answers with plans. */
-#ifndef FERRY_EXECUTOR_SHIM_FOLLOW_ASKING_H
-#define FERRY_EXECUTOR_SHIM_FOLLOW_ASKING_H
+#pragma once
 
 #include "executor/shim/step/answer.h"
 #include "executor/shim/state/shim.h"
@@ -16,5 +15,3 @@ void asking_look (shim *s);
 
 /* The plan goes, and what is known of its ops is kept for another of the same step. */
 void asking_remember (shim *s, const step *p);
-
-#endif

@@ -3,8 +3,7 @@
    of such a step on its copies are made as planned, as long as the program does what the plan is
    for. The plan only adds copies and says where tensors live: whatever it gets wrong, the path of
    an op mends. */
-#ifndef FERRY_EXECUTOR_SHIM_FOLLOW_FOLLOW_H
-#define FERRY_EXECUTOR_SHIM_FOLLOW_FOLLOW_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -23,5 +22,3 @@ void follow_disturbed (shim *s);
 void follow_after (shim *s, const op *o);
 /* Are ops to be timed now: while a step is learned, and now and then in a planned one? */
 bool follow_times (const shim *s);
-
-#endif

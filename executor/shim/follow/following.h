@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plan that is followed, and those that are asked for: the state of follow.c and asking.c. */
-#ifndef FERRY_EXECUTOR_SHIM_FOLLOW_FOLLOWING_H
-#define FERRY_EXECUTOR_SHIM_FOLLOW_FOLLOWING_H
+#pragma once
 
 #include "executor/shim/follow/plans.h"
 #include "executor/shim/state/shim.h"
@@ -52,5 +51,3 @@ struct follow {
   int64_t learned_beats; /* the length of the step that was to be learned last */
   int64_t to_learn;      /* so often a step is not told yet, because it is being learned */
 };
-
-#endif

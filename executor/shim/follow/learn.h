@@ -2,8 +2,7 @@
 /* Learns which tensors an op writes, in two steps of a program that repeats itself: by a digest of
    each tensor before and behind the op, on its stream.  They stay in a small buffer of the device
    until it is full or the step is told. */
-#ifndef FERRY_EXECUTOR_SHIM_FOLLOW_LEARN_H
-#define FERRY_EXECUTOR_SHIM_FOLLOW_LEARN_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -15,5 +14,3 @@ bool learn_again (shim *s, int64_t ops);
 /* All that was learned goes into the record; the host waits for the device. */
 void learn_settle (shim *s);
 void learn_end (shim *s); /* likewise, and the buffer is given back until more is learned */
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plans that are kept, one for each step that a program was seen to repeat: training and
    evaluation, classes of lengths.  Each has address space of its own for what its step makes. */
-#ifndef FERRY_EXECUTOR_SHIM_FOLLOW_PLANS_H
-#define FERRY_EXECUTOR_SHIM_FOLLOW_PLANS_H
+#pragma once
 
 #include "executor/shim/step/answer.h"
 #include "executor/shim/state/shim.h"
@@ -37,5 +36,3 @@ void plan_carry_over (shim *s, step *p);
 bool plan_arrange (shim *s, step *p);
 /* A tensor that the step has just made goes to its place. */
 bool plan_settle (shim *s, const step *p, const step_tensor *x, bool fresh);
-
-#endif

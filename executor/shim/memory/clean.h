@@ -2,8 +2,7 @@
 /* A tensor that no op was seen to write since its bytes came from the host leaves without a copy if
    its digest is that of the copy on the host.  The device decides: a kernel copies where the two
    differ, so that nobody waits for the answer, and a wrong belief costs time and no byte. */
-#ifndef FERRY_EXECUTOR_SHIM_MEMORY_CLEAN_H
-#define FERRY_EXECUTOR_SHIM_MEMORY_CLEAN_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -17,5 +16,3 @@ bool clean_leave (shim *s, tensor *t, int32_t first, int32_t end);
 bool clean_copied (shim *s, tensor *t, int32_t first, int32_t end);
 /* The next that had changed all the same: a tensor. *at begins with 0; false: no more had. */
 bool clean_look (shim *s, int32_t *at, int32_t *t);
-
-#endif

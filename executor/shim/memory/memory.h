@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The program's tensors: their addresses, the granules in which they live, and their copies. */
-#ifndef FERRY_EXECUTOR_SHIM_MEMORY_MEMORY_H
-#define FERRY_EXECUTOR_SHIM_MEMORY_MEMORY_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -59,5 +58,3 @@ bool tensor_settle (shim *s, int32_t t); /* out, and unmapped */
 bool op_make_room (shim *s, op *o);      /* all its tensors are here, and its stream knows it */
 void strict_begin (shim *s);
 int32_t chunk_take (shim *s, const op *o); /* somebody else's, if need be */
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The room of a program that shares a card: granted by whoever serves the group (cli/run/share.h),
    taken and given back between two ops or two steps. */
-#ifndef FERRY_EXECUTOR_SHIM_MEMORY_SHARE_H
-#define FERRY_EXECUTOR_SHIM_MEMORY_SHARE_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -15,5 +14,3 @@ bool share_wait (shim *s, int64_t bytes);
 void share_want (shim *s, int64_t bytes);
 /* Bytes that cannot leave: small tensors, and those whose address lies in device memory. */
 int64_t share_fixed_bytes (const shim *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The door to CUPTI, the toolkit's stopwatch: when each op ran, without events around it; and each
    call that the driver gets, for the audit.  One of a process. */
-#ifndef FERRY_EXECUTOR_SHIM_RECORD_CUPTI_H
-#define FERRY_EXECUTOR_SHIM_RECORD_CUPTI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ int64_t cupti_times (cupti *c, int64_t ops, cupti_told *told, void *context);
 /* From now on `saw` gets the name of each driver function that is called, on the caller's thread.
  */
 bool cupti_watch (cupti *c, void (*saw) (const char *function), const char **why);
-
-#endif

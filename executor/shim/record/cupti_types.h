@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The part of CUPTI that is used, without its headers: versions 12 and 13 agree on it, and a test
    has the compiler compare it with theirs. */
-#ifndef FERRY_EXECUTOR_SHIM_RECORD_CUPTI_TYPES_H
-#define FERRY_EXECUTOR_SHIM_RECORD_CUPTI_TYPES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ typedef void cupti_give (uint8_t **buffer, size_t *bytes, size_t *most_records);
 typedef void cupti_take (void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                          size_t valid_bytes);
 typedef void cupti_callback (void *user, int32_t domain, uint32_t number, const void *data);
-
-#endif

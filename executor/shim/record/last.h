@@ -2,8 +2,7 @@
 /* The last planned step as it was seen: its ops, those that ran again and ferry's copies, each with
    its times, for a picture.  Only where the launcher asks for it: ferry's work then has two events
    more. */
-#ifndef FERRY_EXECUTOR_SHIM_RECORD_LAST_H
-#define FERRY_EXECUTOR_SHIM_RECORD_LAST_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -21,5 +20,3 @@ void last_step_ended (shim *s, int32_t n_beats);
 /* Everything is over. Lines of text: stream, start and length in nanoseconds, bytes, name; streams
    0 and 1 are ferry's copies out and in. */
 void last_write (shim *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The program's own order between its streams: its events, and the calls for which the host waits.
    The launcher's prediction of a step needs it, and a wait that the events imply is not made. */
-#ifndef FERRY_EXECUTOR_SHIM_RECORD_ORDER_H
-#define FERRY_EXECUTOR_SHIM_RECORD_ORDER_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -33,5 +32,3 @@ void order_stream_ended (order *o, int32_t bit);
 bool order_is_behind (const order *o, int32_t bit, int32_t of, int64_t beat);
 /* The edges of beats in [first, end), oldest first; next from *at, which begins with 0. */
 const order_edge *order_next (const order *o, int64_t first, int64_t end, int64_t *at);
-
-#endif

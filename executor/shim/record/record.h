@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The program's doings, beat by beat: to recognise its step, and to tell the launcher of it. */
-#ifndef FERRY_EXECUTOR_SHIM_RECORD_RECORD_H
-#define FERRY_EXECUTOR_SHIM_RECORD_RECORD_H
+#pragma once
 
 #include "executor/shim/step/period.h"
 #include "executor/shim/state/shim.h"
@@ -36,5 +35,3 @@ uint8_t *record_step_facts (const shim *s, int64_t first, int64_t end);
 bool record_can_step (const shim *s, int64_t first, int64_t end);
 /* Writes the beats [first, end), for which that holds, with their times as step `number`. */
 bool record_step (shim *s, int64_t first, int64_t end, int32_t number);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The file of records: each is its kind, its length and so many words. */
-#ifndef FERRY_EXECUTOR_SHIM_RECORD_WORDS_H
-#define FERRY_EXECUTOR_SHIM_RECORD_WORDS_H
+#pragma once
 
 #include "executor/shim/state/shim.h"
 
@@ -20,5 +19,3 @@ bool words_close (words *w); /* all was written */
 void words_put (words *w, int64_t kind, const int64_t *values, int64_t count);
 /* Names of ops that were not told yet. */
 void words_put_names (words *w, const shim *s);
-
-#endif

@@ -3,8 +3,7 @@
    nothing else, FERRY_UNGUARDED names those that are left out, so that a test can see that each of
    them is needed; FERRY_VARIANT names slower ways to do the same, so that a GPU can tell what they
    cost (tests/gpu/where.py). */
-#ifndef FERRY_EXECUTOR_SHIM_STATE_GUARD_H
-#define FERRY_EXECUTOR_SHIM_STATE_GUARD_H
+#pragma once
 
 #ifdef FERRY_UNGUARDED
 #include <stdbool.h>
@@ -20,6 +19,4 @@ static inline bool guard_names (const char *variable, const char *name) {
 #else
 #define GUARD(name) true
 #define VARIANT(name) false
-#endif
-
 #endif

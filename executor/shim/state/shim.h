@@ -2,8 +2,7 @@
 /* The state of a program under ferry.  One lock guards all of it: a scan of parameters, the change
    of tables and the call to the driver happen under it, so that the order of states is the order
    of submission. */
-#ifndef FERRY_EXECUTOR_SHIM_STATE_SHIM_H
-#define FERRY_EXECUTOR_SHIM_STATE_SHIM_H
+#pragma once
 
 #include <pthread.h>
 
@@ -239,5 +238,3 @@ static inline uint64_t shim_mix (uint64_t h, uint64_t word) {
   h = (h ^ word) * 0x9e3779b97f4a7c15u;
   return h ^ h >> 29;
 }
-
-#endif

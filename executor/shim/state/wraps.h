@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Our entries in place of the driver's, one a row of wraps.def. */
-#ifndef FERRY_EXECUTOR_SHIM_STATE_WRAPS_H
-#define FERRY_EXECUTOR_SHIM_STATE_WRAPS_H
+#pragma once
 
 #include "executor/driver/types.h"
 
@@ -13,5 +12,3 @@
 static inline CUstream own_stream (CUstream stream) {
   return stream == NULL ? CU_STREAM_PER_THREAD : stream;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The launcher's answer for a step: where each tensor lives, what is away between two steps, which
    copies are made behind which beat. */
-#ifndef FERRY_EXECUTOR_SHIM_STEP_ANSWER_H
-#define FERRY_EXECUTOR_SHIM_STEP_ANSWER_H
+#pragma once
 
 #include "executor/shim/step/block.h"
 #include "executor/shim/step/period.h"
@@ -92,5 +91,3 @@ bool step_writes (const step *s, const step_span *a, int32_t tensor);
 step *step_take (const beats *b, int64_t first, int64_t end); /* NULL: no memory */
 void step_free (step *s);
 bool step_answer (step *s, const char *path); /* false: it is not one */
-
-#endif

@@ -2,8 +2,7 @@
 /* Shared by the launcher and the shim: a file in the launcher's folder, mapped by both, so that it
    survives the program however it ends.  The launcher fills the first part before it starts the
    program; the shim writes the rest. */
-#ifndef FERRY_EXECUTOR_SHIM_STEP_BLOCK_H
-#define FERRY_EXECUTOR_SHIM_STEP_BLOCK_H
+#pragma once
 
 #include "executor/emu/emu.h"
 
@@ -216,5 +215,3 @@ enum plan_action {
 typedef enum again_use { USE_READS, USE_WRITES, USE_CHANGES } again_use; /* in two bits each */
 enum { AGAIN_REFS = 31 };
 enum { PLAN_MAGIC = 0x706c616e, PLAN_PREDICTED = 1, PLAN_GRANULES = 2, PLAN_HEAD = 6 };
-
-#endif

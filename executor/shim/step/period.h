@@ -2,8 +2,7 @@
 /* When does a program repeat itself?  Its allocations and ops are beats.  Two beats are the same if
    they do the same with the same tensors; a tensor that was made since then is the same if it is as
    old, counted in beats.  Scalars and the order of frees are left out. */
-#ifndef FERRY_EXECUTOR_SHIM_STEP_PERIOD_H
-#define FERRY_EXECUTOR_SHIM_STEP_PERIOD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -114,5 +113,3 @@ const life *beats_replaced (const beats *b, const life *l, int64_t period);
 void beats_rewind (beats *b);
 /* Is an allocation there at the moment before beat `i`? */
 bool life_at (const life *l, int64_t i);
-
-#endif

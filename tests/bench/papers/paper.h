@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the programs beside this share: a workload of the zoo, a policy or ferry's planner on it,
    and one row of published beside measured, as a line for people and a line of JSON. */
-#ifndef FERRY_TESTS_PAPER_H
-#define FERRY_TESTS_PAPER_H
+#pragma once
 
 #include "solver/policy/policy.h"
 #include "solver/solve.h"
@@ -44,5 +43,3 @@ double paper_loss (const paper_cost *c);
 /* command: how to see it by hand. */
 void paper_row (const char *paper, const char *claim, const char *published, const char *measured,
                 const char *verdict, const char *command);
-
-#endif
