@@ -117,7 +117,11 @@ libtesting_a_SOURCES = \
   tests/zoo_case.c \
   tests/zoo_case.h
 
-check_PROGRAMS = \
+# In this order: the longest first.
+long_programs = \
+  tests/test_more \
+  tests/test_library
+programs_under_test = \
   tests/test_arena \
   tests/test_bound \
   tests/test_bound_range \
@@ -159,12 +163,10 @@ check_PROGRAMS = \
   tests/test_kernels \
   tests/test_layout \
   tests/test_libraries \
-  tests/test_library \
   tests/test_link \
   tests/test_metamorphic \
   tests/test_mix \
   tests/test_mix_random \
-  tests/test_more \
   tests/test_narrow \
   tests/test_noise \
   tests/test_one_arena \
@@ -223,7 +225,7 @@ check_PROGRAMS = \
   tests/test_zoo \
   tests/test_zoo_ops
 if HAVE_SERVER
-check_PROGRAMS += \
+programs_under_test += \
   tests/test_accept \
   tests/test_answers \
   tests/test_store \
@@ -238,8 +240,9 @@ tests_test_library_LDADD = libferry.so $(CHECK_LIBS) -lpthread
 tests_test_library_LDFLAGS = -Wl,-rpath,'$$ORIGIN/..'
 EXTRA_tests_test_libraries_DEPENDENCIES = tests/fake_cublas.so tests/fake_cudnn.so
 
-# The scripts first, and of them the longest: at the end others would wait for one.
-TESTS = $(scripts_under_test) $(check_PROGRAMS) $(rules_under_test)
+# The longest first: at the end others would wait for one.
+check_PROGRAMS = $(long_programs) $(programs_under_test)
+TESTS = $(long_programs) $(scripts_under_test) $(programs_under_test) $(rules_under_test)
 TEST_EXTENSIONS = .sh
 # What waits for ever is ended, and fails.
 TEST_SECONDS = 1200
@@ -418,14 +421,14 @@ check-all:
 end-to-end:
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(END_TO_END)'
 # What may say something else of another build, such as one with sanitizers: not the rules, which read the
-# sources, and not the scripts that run no code of ours in C, or only what other tests run too.
+# sources, and not the tests that run no code of ours in C, or only what other tests run too.
 same_of_every_build = tests/dev.sh tests/gpu_data.sh tests/gpu_where.sh tests/host_refusals.sh tests/installed.sh \
   tests/orders.sh tests/ptx.sh tests/run_guards.sh \
   tests/ranks.sh tests/real_solve.sh tests/rewriting.sh tests/schemas.sh tests/service_openapi.sh \
-  tests/slurm_scripts.sh tests/torch_pip.sh tests/what_if.sh
+  tests/slurm_scripts.sh tests/test_more tests/torch_pip.sh tests/what_if.sh
 check-built:
 	@$(MAKE) $(AM_MAKEFLAGS) check check_DATA='$(FAKES_MADE) $(USERS_CODE)' \
-	  TESTS='$(filter-out $(same_of_every_build), $(scripts_under_test)) $(check_PROGRAMS)'
+	  TESTS='$(filter-out $(same_of_every_build) $(rules_under_test), $(TESTS))'
 # From an unpacked tarball: one of each kind that reads what is beside it. That nothing is missing
 # there its list of files tells.
 tried_from_tarball = tests/rules/docs.sh tests/rules/layers.sh tests/cli.sh tests/installed.sh tests/pictures.sh \

@@ -78,7 +78,7 @@ homes() {
   unlisted | while read -r file; do
     kind=${file##*/} kind=${kind##*.} folder=$file home=
     case $file in
-      tests/test_*.c) home="tests/local.mk check_PROGRAMS" file=${file%.c} ;;
+      tests/test_*.c) home="tests/local.mk programs_under_test" file=${file%.c} ;;
       tests/bench/bench_*.c) home="tests/bench/local.mk BENCHES" file=${file%.c} ;;
       tests/fuzz_*.c) home="tests/bench/local.mk FUZZERS_ALL" file=${file%.c} ;;
       tests/rules/*.sh) home="tests/local.mk rules_under_test" ;;
