@@ -245,7 +245,7 @@ check_PROGRAMS = $(long_programs) $(programs_under_test)
 TESTS = $(long_programs) $(scripts_under_test) $(programs_under_test) $(rules_under_test)
 TEST_EXTENSIONS = .sh
 # What waits for ever is ended, and fails.
-TEST_SECONDS = 1200
+TEST_SECONDS = 2400
 LOG_COMPILER = timeout -k 10 $(TEST_SECONDS)
 SH_LOG_COMPILER = timeout -k 10 $(TEST_SECONDS) bash
 # A test's time limit is a guard against hangs; on a busy machine, with sanitizers, all is slower.

@@ -4,7 +4,7 @@ import http.client, http.server, json, os, shutil, signal, socket, subprocess, s
 
 FERRY = os.path.join (os.environ["builddir"], "ferry")
 PATIENCE = 120 # seconds for anything that must end
-CLAIM_SECONDS = 24 * 3600 if os.environ.get ("FERRY_SOAK") else 500
+CLAIM_SECONDS = 24 * 3600 if os.environ.get ("FERRY_SOAK") else 1200
 
 def too_long (*_): raise TimeoutError (f"a claim takes more than {CLAIM_SECONDS} s")
 signal.signal (signal.SIGALRM, too_long)

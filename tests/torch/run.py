@@ -9,7 +9,7 @@ import tempfile
 import time
 import traceback
 
-CLAIM_SECONDS = 500
+CLAIM_SECONDS = 1200
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../executor/torch")]
 
