@@ -118,7 +118,7 @@ bool ways_ranked (ways *m, error *err) {
   return rank_segments (m, NULL, &m->program, ticks, &m->ranked[SECTIONS_FOR_DROPS], err);
 }
 
-enum { CUT_PART = 500 }; /* a cut whose program gains less than 1/N brings nothing */
+enum { CUT_PART = 500 }; /* a cut by drops whose program gains less than 1/N brings nothing */
 
 /* With whatever drops a cut may be no faster than the best, or than the step as it is: *hope is
    false then. Its program takes about as long as that of the step. */
@@ -138,7 +138,8 @@ static bool ask_program (ways *m, int32_t i, recompute_program *p, bool *hope, e
   int64_t whole_ns = m->program.bound.lower_bound_ns;
   m->ticks += p->fits ? p->bound.stats.ticks : 0;
   *hope = p->fits && p->bound.lower_bound_ns < ways_best_ns (m) &&
-          (!m->program.fits || p->bound.lower_bound_ns < whole_ns - whole_ns / CUT_PART);
+          (i >= m->family.n_by_drops || !m->program.fits ||
+           p->bound.lower_bound_ns < whole_ns - whole_ns / CUT_PART);
   return true;
 }
 

@@ -21,23 +21,31 @@ static bool judge (const trace *t, const variant *v, const solve_options *o, int
   return !hope || recompute_bound (t, v, o, scratch, &out->step_ns, err);
 }
 
-/* In order of what they take, as long as there is room. */
-static void put (sections_family *f, const narrowed *x) {
-  int32_t at = f->n_for_drops;
+static bool is_known (const sections_family *f, const variant *v) {
+  bool known = false;
   for (int32_t i = 0; i < f->n_for_drops; i++)
-    if (variant_same_cuts (&f->for_drops[i], &x->v))
-      return;
+    known |= variant_same_cuts (&f->for_drops[i], v);
+  return known;
+}
+
+static void put (sections_family *f, int32_t at, const narrowed *x) {
+  f->for_drops[at] = x->v;
+  f->drops_ns[at] = x->value.step_ns;
+}
+
+/* In order of what they take, as long as there is room. */
+static void put_sorted (sections_family *f, const narrowed *x) {
+  int32_t at = f->n_for_drops;
   while (at > 0 && x->value.step_ns < f->drops_ns[at - 1])
     at--;
-  if (at == SECTIONS_FOR_DROPS)
+  if (at == SECTIONS_BY_DROPS || is_known (f, &x->v))
     return;
-  f->n_for_drops += f->n_for_drops < SECTIONS_FOR_DROPS;
+  f->n_for_drops += f->n_for_drops < SECTIONS_BY_DROPS;
   for (int32_t i = f->n_for_drops - 1; i > at; i--) {
     f->for_drops[i] = f->for_drops[i - 1];
     f->drops_ns[i] = f->drops_ns[i - 1];
   }
-  f->for_drops[at] = x->v;
-  f->drops_ns[at] = x->value.step_ns;
+  put (f, at, x);
 }
 
 typedef struct judging {
@@ -58,7 +66,7 @@ static bool judge_one (const judging *j, narrowed *x, error *err) {
 /* The best, and what they become with fewer ops cut. */
 static bool narrow_best (const judging *j, error *err) {
   sections_family *f = j->f;
-  narrowed best[SECTIONS_FOR_DROPS];
+  narrowed best[SECTIONS_BY_DROPS];
   int32_t count = f->n_for_drops;
   int64_t ticks = f->limit_ticks / tuned (j->o->tuning, TUNE_cuts_narrow_part);
   for (int32_t i = 0; i < count; i++) {
@@ -70,7 +78,7 @@ static bool narrow_best (const judging *j, error *err) {
     f->proposed += best[i].tried;
   }
   for (int32_t i = 0; i < count; i++)
-    put (f, &best[i]);
+    put_sorted (f, &best[i]);
   return true;
 }
 
@@ -80,18 +88,27 @@ static bool pays (const judging *j) {
   return j->whole.value.step_ns > compute_ns + compute_ns / NEAR;
 }
 
-/* Those that bring nothing where drops are allowed go, but for the best without. */
-static void keep_useful (const judging *j, const narrowed *first) {
+/* Those that bring nothing where drops are allowed go. */
+static void keep_useful (const judging *j) {
   sections_family *f = j->f;
   while (f->n_for_drops && f->drops_ns[f->n_for_drops - 1] >= j->whole.value.step_ns)
     f->n_for_drops--;
-  f->n_for_drops -= f->n_for_drops == SECTIONS_FOR_DROPS;
-  if (first->value.step_ns < INT64_MAX)
-    put (f, first);
-  for (int32_t i = 0; i < f->n_for_drops; i++)
-    log_say (j->o->log, LOG_DETAIL, "cut %s with drops: %d sections, at least %.6g s, whole %.6g s",
-             f->for_drops[i].name, f->for_drops[i].n_sections, (double)f->drops_ns[i] / 1e9,
-             j->whole.value.step_ns == INT64_MAX ? -1 : (double)j->whole.value.step_ns / 1e9);
+  f->n_by_drops = f->n_for_drops;
+}
+
+/* Bytes may not see what a cut is for: where granules are few, for example. */
+static bool add_best (const judging *j, error *err) {
+  sections_family *f = j->f;
+  int32_t end = f->n_for_drops + SECTIONS_FOR_DROPS - SECTIONS_BY_DROPS;
+  for (int32_t i = 0; i < f->count && i < SECTIONS_FOR_DROPS && f->n_for_drops < end; i++) {
+    narrowed x = { .v = f->at[i] };
+    if (is_known (f, &x.v))
+      continue;
+    if (!judge_one (j, &x, err))
+      return false;
+    put (f, f->n_for_drops++, &x);
+  }
+  return true;
 }
 
 /* More parts cost more, so those that are too many for a program are not looked at. */
@@ -104,7 +121,7 @@ static bool judge_all (const judging *j, error *err) {
     if (!judge_one (j, &x, err))
       return false;
     if (x.value.step_ns < INT64_MAX)
-      put (f, &x);
+      put_sorted (f, &x);
   }
   return true;
 }
@@ -112,13 +129,15 @@ static bool judge_all (const judging *j, error *err) {
 bool sections_for_drops (const trace *t, const solve_options *o, arena *a, arena *scratch,
                          sections_family *f, error *err) {
   judging j = { t, o, a, scratch, f, { .v = { .name = "as it is" } } };
-  narrowed first = { .v = f->at[0] };
-  if (!f->count)
-    return true;
-  if (!judge_one (&j, &j.whole, err) || !judge_one (&j, &first, err))
+  if (!judge_one (&j, &j.whole, err) ||
+      (f->count && pays (&j) && (!judge_all (&j, err) || !narrow_best (&j, err))))
     return false;
-  if (pays (&j) && (!judge_all (&j, err) || !narrow_best (&j, err)))
+  keep_useful (&j);
+  if (!add_best (&j, err))
     return false;
-  keep_useful (&j, &first);
+  for (int32_t i = 0; i < f->n_for_drops; i++)
+    log_say (o->log, LOG_DETAIL, "cut %s with drops: %d sections, at least %.6g s, whole %.6g s",
+             f->for_drops[i].name, f->for_drops[i].n_sections, (double)f->drops_ns[i] / 1e9,
+             j.whole.value.step_ns == INT64_MAX ? -1 : (double)j.whole.value.step_ns / 1e9);
   return true;
 }

@@ -40,17 +40,17 @@ bool sections_lower (const trace *t, const solve_options *o, arena *a, int64_t *
 int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t parts,
                             int32_t *read_in, int32_t *written_in);
 
-enum { SECTIONS_FOR_DROPS = 3 };
+enum { SECTIONS_BY_DROPS = 2, SECTIONS_FOR_DROPS = 4 };
 
 typedef struct sections_family {
   variant *at; /* that fit in the budget, best first by greedy plan, then by bound */
   variant_value *values;
   int32_t count;
-  /* The best of them, and of what they become with fewer ops cut, by a quick bound with drops; none
-     if drops are not allowed. */
+  /* Cuts for steps that drop too, none if drops are not allowed: first the best by a quick bound with
+     drops, with fewer ops cut, where they gain anything there; then the best of the family. */
   variant for_drops[SECTIONS_FOR_DROPS];
   int64_t drops_ns[SECTIONS_FOR_DROPS];
-  int32_t n_for_drops;
+  int32_t n_by_drops, n_for_drops;
   int32_t proposed, refused, too_large; /* of all proposals */
   int64_t least_bound_ns;               /* over all that fit; the plain step is not among them */
   int64_t least_floor_bytes;
