@@ -396,6 +396,20 @@ CLAIM (allowing_both_is_never_worse_than_one_of_them) {
   ck_assert_int_gt (gained, 0);
 }
 
+static device fast_card (int64_t granule_bytes, int64_t copy_ns) {
+  return (device){ .name = "fast",
+                   .memory_bytes = (int64_t)1 << 36,
+                   .granule_bytes = granule_bytes,
+                   .link = { 12000000000, 12000000000, 22000000000, copy_ns },
+                   .host_bytes = (int64_t)1 << 40,
+                   .section_ns = 10000,
+                   .share_ppm = 1000000,
+                   .has_roofline = true,
+                   .roofline = { .fp32_flops = 60000000000000,
+                                 .memory_bytes_per_s = 2000000000000,
+                                 .efficiency_ppm = 1000000 } };
+}
+
 CLAIM (allowing_both_is_never_worse_on_networks) {
   static const zoo_request networks[] = {
     { .name = "vit-b", .batch = 8, .width_divisor = 4, .depth_divisor = 12, .classes = 10 },
@@ -407,17 +421,7 @@ CLAIM (allowing_both_is_never_worse_on_networks) {
     error err = { 0 };
     units u;
     gaps g;
-    device d = { .name = "fast",
-                 .memory_bytes = (int64_t)1 << 36,
-                 .granule_bytes = 2 << 20,
-                 .link = { 12000000000, 12000000000, 22000000000, 10000 },
-                 .host_bytes = (int64_t)1 << 40,
-                 .section_ns = 10000,
-                 .share_ppm = 1000000,
-                 .has_roofline = true,
-                 .roofline = { .fp32_flops = 60000000000000,
-                               .memory_bytes_per_s = 2000000000000,
-                               .efficiency_ppm = 1000000 } };
+    device d = fast_card (2 << 20, 10000);
     zoo_request r = networks[i];
     r.device = &d;
     trace *t = zoo_trace (&r, a, &err);
@@ -444,17 +448,7 @@ static int32_t cut_ops (const variant *v) {
 /* A language model's head is most of what is there at once: a few ops in parts, where what only
    swaps would cut nearly all. */
 CLAIM_IN_ARENA (where_drops_are_allowed_a_cut_of_the_fullest_ops_comes_first) {
-  device d = { .name = "fast",
-               .memory_bytes = (int64_t)1 << 36,
-               .granule_bytes = 65536,
-               .link = { 12000000000, 12000000000, 22000000000, 1000 },
-               .host_bytes = (int64_t)1 << 40,
-               .section_ns = 10000,
-               .share_ppm = 1000000,
-               .has_roofline = true,
-               .roofline = { .fp32_flops = 60000000000000,
-                             .memory_bytes_per_s = 2000000000000,
-                             .efficiency_ppm = 1000000 } };
+  device d = fast_card (65536, 1000);
   zoo_request r = {
     .name = "gpt2", .batch = 4, .width_divisor = 4, .depth_divisor = 4, .seq = 128, .device = &d
   };
