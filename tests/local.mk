@@ -244,7 +244,7 @@ EXTRA_tests_test_libraries_DEPENDENCIES = tests/fake_cublas.so tests/fake_cudnn.
 check_PROGRAMS = $(long_programs) $(programs_under_test)
 TESTS = $(long_programs) $(scripts_under_test) $(programs_under_test) $(rules_under_test)
 TEST_EXTENSIONS = .sh
-# What waits for ever is ended, and fails.
+# A test that hangs is ended, and fails.
 TEST_SECONDS = 2400
 LOG_COMPILER = timeout -k 10 $(TEST_SECONDS)
 SH_LOG_COMPILER = timeout -k 10 $(TEST_SECONDS) bash

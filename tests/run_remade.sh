@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Tensors that a run makes again by launching their kernels again: the same bytes whatever the kernels do and
-# wherever the program leaves the plan, in a step's time. FERRY_PROGRAMS: so many at random, 30
+# wherever the program leaves the plan, in a step's time. FERRY_PROGRAMS: how many at random, 30
 # without it, from seed FERRY_SEED on.
 . "$(dirname "$0")/run.bash"
 

@@ -467,12 +467,12 @@ CLAIM_IN_ARENA (where_drops_are_allowed_a_cut_of_the_fullest_ops_comes_first) {
   for (int32_t i = 0; i < f.count; i++) {
     int64_t ns;
     ck_assert (recompute_bound (t, &f.at[i], &o, a, &ns, &err));
-    ck_assert_int_ge (ns, f.drops_ns[0]);
+    ck_assert_int_ge (ns, f.drops_values[0].step_ns);
     fewest = min_of (fewest, cut_ops (&f.at[i]));
   }
   int64_t whole_ns;
   ck_assert (recompute_bound (t, NULL, &o, a, &whole_ns, &err));
-  ck_assert_int_lt (f.drops_ns[0], whole_ns);
+  ck_assert_int_lt (f.drops_values[0].step_ns, whole_ns);
   ck_assert_int_le (cut_ops (&f.for_drops[0]), fewest);
 }
 

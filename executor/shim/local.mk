@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What the launcher knows of it too.
+# These files the launcher has too.
 libcore_a_SOURCES += \
   executor/shim/digest/digest.c \
   executor/shim/digest/digest.h \
@@ -26,8 +26,8 @@ EXTRA_DIST += \
   executor/shim/state/README.md \
   executor/shim/step/README.md
 
-# What stands in front of the driver in a program that is profiled or run under a budget: its SONAME is
-# the driver's. Its stubs are written for one architecture.
+# A library in front of the driver, in a program that is profiled or run under a budget: its SONAME is the
+# driver's. Its stubs are written for one architecture.
 SHIM_FILES = \
   executor/shim/again/again.c \
   executor/shim/again/again.h \

@@ -31,8 +31,7 @@ static bool is_word (const json *root, const char *key, const char *word) {
 static bool is_false (const json *root, const char *key) {
   error ignored = { 0 };
   bool said = true;
-  json j = json_member (root, key);
-  return json_get_bool (&j, &said, &ignored) && !said;
+  return json_read_bool (root, key, &said, &ignored) && !said;
 }
 
 /* Whoever carries out the plan of an eager program runs the ops as they come. */
@@ -97,10 +96,9 @@ void together_check (const job_kind *k, const json *root, asked *out) {
   static const char *const choices[] = { "order", "recompute", "sections" };
   error ignored = { 0 };
   bool alone = false;
-  json swaps = json_member (root, "swap_only");
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     check_pair (root, pairs[i][0], pairs[i][1], out);
-  if (json_get_bool (&swaps, &alone, &ignored) && alone)
+  if (json_read_bool (root, "swap_only", &alone, &ignored) && alone)
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
       check_pair (root, "swap_only", choices[i], out);
   check_ranks (k, root, out);

@@ -6,8 +6,8 @@
 
 #include "solver/attempt/variant.h"
 
-/* Says what a variant takes, in step_ns; no more than that it is beat_ns or above need be known.
-   variant_try is one. */
+/* Says what a variant takes, in step_ns; exactly only where that is below beat_ns. variant_try is
+   one. */
 typedef bool narrow_judge (const trace *t, const variant *v, const solve_options *o,
                            int64_t beat_ns, arena *scratch, variant_value *out, error *err);
 
@@ -18,10 +18,8 @@ typedef struct narrowed {
   int32_t tried;
 } narrowed;
 
-/* Ops of its sections that stay cut; or its entries that stay, by quick plans. Until that many
-   ticks were taken, or what is left to try saves next to nothing. The sections, or the entries, are
-   in `a`.
- */
+/* Ops of its sections that stay cut; or its entries that stay, by quick plans. Until the ticks are
+   spent, or what is left to try saves next to nothing. The sections, or the entries, are in `a`. */
 bool narrow_cut (const trace *t, const solve_options *o, narrow_judge *judge, int64_t limit_ticks,
                  arena *a, arena *scratch, narrowed *of, error *err) MUST_CHECK;
 bool narrow_drops (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,

@@ -25,7 +25,7 @@ bool variant_same_drops (const variant *a, const variant *b) {
   return same;
 }
 
-bool variant_same_cuts (const variant *a, const variant *b) {
+static bool same_cuts (const variant *a, const variant *b) {
   if (a->n_sections != b->n_sections)
     return false;
   for (int32_t i = 0; i < a->n_sections; i++) {
@@ -34,6 +34,13 @@ bool variant_same_cuts (const variant *a, const variant *b) {
       return false;
   }
   return true;
+}
+
+bool variant_has_cuts_of (const variant *v, const variant *others, int32_t count) {
+  bool has = false;
+  for (int32_t i = 0; i < count && !has; i++)
+    has = same_cuts (v, &others[i]);
+  return has;
 }
 
 bool variant_rewrite (const trace *t, const variant *v, const solve_options *o, arena *a,

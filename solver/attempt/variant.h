@@ -35,8 +35,8 @@ typedef struct rewritten_step {
 
 /* The same entries, whatever the sections. */
 bool variant_same_drops (const variant *a, const variant *b);
-/* The same sections, whatever the entries. */
-bool variant_same_cuts (const variant *a, const variant *b);
+/* The same sections as one of the others, whatever the entries. */
+bool variant_has_cuts_of (const variant *v, const variant *others, int32_t count);
 
 bool variant_rewrite (const trace *t, const variant *v, const solve_options *o, arena *a,
                       rewritten_step *out, error *err) MUST_CHECK;

@@ -83,13 +83,9 @@ static bool search_drops (ways *m, const variant *cut, const recompute_program *
   return true;
 }
 
-/* A few programs more, where the share of the limit pays for them. */
-static int64_t rank_ticks (const ways *m, const recompute_program *guide, int64_t share) {
-  return share < tuned (m->o->tuning, TUNE_ranked_least) * guide->bound.stats.ticks ? 0 : share;
-}
-
 /* Sets that no program proposes as a whole: each of its drops takes what it is made from as there.
-   The best by its bound is solved in full, whatever its quick plan would be. */
+   The best by its bound is solved in full, whatever its quick plan would be. It takes a few
+   programs more, where these ticks pay for them. */
 static bool rank_segments (ways *m, const variant *cut, const recompute_program *guide,
                            int64_t ticks, variant *set, error *err) {
   recompute_result r;
@@ -98,9 +94,9 @@ static bool rank_segments (ways *m, const variant *cut, const recompute_program 
                           .cut = cut,
                           .options = m->o,
                           .guide = guide,
-                          .limit_ticks = rank_ticks (m, guide, ticks),
+                          .limit_ticks = ticks,
                           .enough_ns = m->effort.enough_ns };
-  if (!q.limit_ticks)
+  if (ticks <= 0 || ticks < tuned (m->o->tuning, TUNE_ranked_least) * guide->bound.stats.ticks)
     return true;
   if (!recompute_ranked (&q, ways_best_ns (m), m->arena, &r, err))
     return false;
@@ -124,14 +120,11 @@ enum { CUT_PART = 500 }; /* a cut by drops whose program gains less than 1/N bri
    false then. Its program takes about as long as that of the step. */
 static bool ask_program (ways *m, int32_t i, recompute_program *p, bool *hope, error *err) {
   const variant *cut = &m->family.for_drops[i];
-  variant_value value;
+  const variant_value *value = &m->family.drops_values[i];
   *p = (recompute_program){ 0 };
-  *hope = m->family.drops_ns[i] < ways_best_ns (m);
-  if (!*hope || m->o->recompute == RECOMPUTE_ONLY)
-    return true;
-  if (!variant_look (m->t, cut, m->o, m->scratch, &value, err))
-    return false;
-  if (value.n_ops > tuned (m->o->tuning, TUNE_attempt_program_ops))
+  *hope = value->step_ns < ways_best_ns (m);
+  if (!*hope || m->o->recompute == RECOMPUTE_ONLY ||
+      value->n_ops > tuned (m->o->tuning, TUNE_attempt_program_ops))
     return true;
   if (!recompute_solve_program (m->t, cut, m->o, NULL, true, m->arena, p, err))
     return false;

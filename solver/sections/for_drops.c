@@ -3,7 +3,6 @@
    chain over the whole batch saves most of the copies, but a few parts of the fullest ops may be
    all that drops cannot do. */
 #include "base/order.h"
-#include "solver/attempt/narrow.h"
 #include "solver/recompute/recompute.h"
 #include "solver/sections/sections.h"
 
@@ -22,28 +21,25 @@ static bool judge (const trace *t, const variant *v, const solve_options *o, int
 }
 
 static bool is_known (const sections_family *f, const variant *v) {
-  bool known = false;
-  for (int32_t i = 0; i < f->n_for_drops; i++)
-    known |= variant_same_cuts (&f->for_drops[i], v);
-  return known;
+  return variant_has_cuts_of (v, f->for_drops, f->n_for_drops);
 }
 
 static void put (sections_family *f, int32_t at, const narrowed *x) {
   f->for_drops[at] = x->v;
-  f->drops_ns[at] = x->value.step_ns;
+  f->drops_values[at] = x->value;
 }
 
 /* In order of what they take, as long as there is room. */
 static void put_sorted (sections_family *f, const narrowed *x) {
   int32_t at = f->n_for_drops;
-  while (at > 0 && x->value.step_ns < f->drops_ns[at - 1])
+  while (at > 0 && x->value.step_ns < f->drops_values[at - 1].step_ns)
     at--;
   if (at == SECTIONS_BY_DROPS || is_known (f, &x->v))
     return;
   f->n_for_drops += f->n_for_drops < SECTIONS_BY_DROPS;
   for (int32_t i = f->n_for_drops - 1; i > at; i--) {
     f->for_drops[i] = f->for_drops[i - 1];
-    f->drops_ns[i] = f->drops_ns[i - 1];
+    f->drops_values[i] = f->drops_values[i - 1];
   }
   put (f, at, x);
 }
@@ -68,14 +64,10 @@ static bool narrow_best (const judging *j, error *err) {
   sections_family *f = j->f;
   narrowed best[SECTIONS_BY_DROPS];
   int32_t count = f->n_for_drops;
-  int64_t ticks = f->limit_ticks / tuned (j->o->tuning, TUNE_cuts_narrow_part);
   for (int32_t i = 0; i < count; i++) {
-    best[i] = (narrowed){ .v = f->for_drops[i] };
-    if (!judge_one (j, &best[i], err) ||
-        !narrow_cut (j->t, j->o, judge, ticks, j->arena, j->scratch, &best[i], err))
+    best[i] = (narrowed){ .v = f->for_drops[i], .value = f->drops_values[i] };
+    if (!sections_narrow (j->t, j->o, judge, j->arena, j->scratch, f, &best[i], err))
       return false;
-    f->ticks += best[i].ticks;
-    f->proposed += best[i].tried;
   }
   for (int32_t i = 0; i < count; i++)
     put_sorted (f, &best[i]);
@@ -91,7 +83,7 @@ static bool pays (const judging *j) {
 /* Those that bring nothing where drops are allowed go. */
 static void keep_useful (const judging *j) {
   sections_family *f = j->f;
-  while (f->n_for_drops && f->drops_ns[f->n_for_drops - 1] >= j->whole.value.step_ns)
+  while (f->n_for_drops && f->drops_values[f->n_for_drops - 1].step_ns >= j->whole.value.step_ns)
     f->n_for_drops--;
   f->n_by_drops = f->n_for_drops;
 }
@@ -137,7 +129,8 @@ bool sections_for_drops (const trace *t, const solve_options *o, arena *a, arena
     return false;
   for (int32_t i = 0; i < f->n_for_drops; i++)
     log_say (o->log, LOG_DETAIL, "cut %s with drops: %d sections, at least %.6g s, whole %.6g s",
-             f->for_drops[i].name, f->for_drops[i].n_sections, (double)f->drops_ns[i] / 1e9,
+             f->for_drops[i].name, f->for_drops[i].n_sections,
+             (double)f->drops_values[i].step_ns / 1e9,
              j.whole.value.step_ns == INT64_MAX ? -1 : (double)j.whole.value.step_ns / 1e9);
   return true;
 }

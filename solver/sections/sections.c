@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "solver/attempt/narrow.h"
-
 enum {
   SHARES = TUNE_cuts_fit_ppm_last - TUNE_cuts_fit_ppm + 1,
   TRIES = TUNE_cuts_parts_last - TUNE_cuts_parts + 1,
@@ -43,9 +41,8 @@ static void put (sections_family *f, const variant *v, const variant_value *valu
 static bool consider (const trace *t, const solve_options *o, variant *v, arena *scratch,
                       sections_family *f, error *err) {
   variant_value value;
-  for (int32_t i = 0; i < f->count; i++)
-    if (variant_same_cuts (v, &f->at[i]))
-      return true;
+  if (variant_has_cuts_of (v, f->at, f->count))
+    return true;
   int64_t ops = t->n_ops;
   for (int32_t i = 0; i < v->n_sections; i++)
     ops += (v->sections[i].end - v->sections[i].first) * (v->sections[i].parts - 1);
@@ -110,25 +107,28 @@ static bool propose_all (const trace *t, const solve_options *o, arena *a, arena
   return true;
 }
 
+bool sections_narrow (const trace *t, const solve_options *o, narrow_judge *judge, arena *a,
+                      arena *scratch, sections_family *f, narrowed *x, error *err) {
+  int64_t ticks = f->limit_ticks / tuned (o->tuning, TUNE_cuts_narrow_part);
+  if (!narrow_cut (t, o, judge, ticks, a, scratch, x, err))
+    return false;
+  f->ticks += x->ticks;
+  f->proposed += x->tried;
+  return true;
+}
+
 /* The best of them, each narrowed, before it; the bound of all that fit is theirs still. */
 static bool narrow_best (const trace *t, const solve_options *o, arena *a, arena *scratch,
                          sections_family *f, error *err) {
   narrowed at[NARROWED];
   int64_t many = tuned (o->tuning, TUNE_cuts_narrow), count = 0;
-  int64_t ticks = f->limit_ticks / tuned (o->tuning, TUNE_cuts_narrow_part);
   for (; count < many && count < f->count && f->values[count].step_ns < INT64_MAX; count++) {
-    narrowed *x = &at[count];
-    *x = (narrowed){ .v = f->at[count], .value = f->values[count] };
-    if (!narrow_cut (t, o, variant_try, ticks, a, scratch, x, err))
+    at[count] = (narrowed){ .v = f->at[count], .value = f->values[count] };
+    if (!sections_narrow (t, o, variant_try, a, scratch, f, &at[count], err))
       return false;
-    f->ticks += x->ticks;
-    f->proposed += x->tried;
   }
   for (int64_t i = 0; i < count; i++) {
-    bool known = false;
-    for (int32_t k = 0; k < f->count; k++)
-      known |= variant_same_cuts (&at[i].v, &f->at[k]);
-    if (known)
+    if (variant_has_cuts_of (&at[i].v, f->at, f->count))
       continue;
     put (f, &at[i].v, &at[i].value);
     log_say (o->log, LOG_DETAIL, "cut %s narrowed: %lld sections, %.6g s, at least %.6g s",

@@ -3,7 +3,7 @@
    run depth first wherever trace/rewrite/rewrite allows it; the rest goes level by level. */
 #pragma once
 
-#include "solver/attempt/variant.h"
+#include "solver/attempt/narrow.h"
 
 /* Which ops a proposal cuts, and in what order. */
 typedef enum sections_form {
@@ -49,7 +49,7 @@ typedef struct sections_family {
   /* Cuts for steps that drop too, none if drops are not allowed: first the best by a quick bound with
      drops, with fewer ops cut, where they gain anything there; then the best of the family. */
   variant for_drops[SECTIONS_FOR_DROPS];
-  int64_t drops_ns[SECTIONS_FOR_DROPS];
+  variant_value drops_values[SECTIONS_FOR_DROPS]; /* step_ns by that bound */
   int32_t n_by_drops, n_for_drops;
   int32_t proposed, refused, too_large; /* of all proposals */
   int64_t least_bound_ns;               /* over all that fit; the plain step is not among them */
@@ -59,6 +59,9 @@ typedef struct sections_family {
   int64_t limit_ticks;
 } sections_family;
 
+/* One of the family or what becomes of it, narrowed with a share of its ticks. */
+bool sections_narrow (const trace *t, const solve_options *o, narrow_judge *judge, arena *a,
+                      arena *scratch, sections_family *f, narrowed *x, error *err) MUST_CHECK;
 /* Fills for_drops of a family whose cuts are known; in file sections/for_drops. */
 bool sections_for_drops (const trace *t, const solve_options *o, arena *a, arena *scratch,
                          sections_family *f, error *err) MUST_CHECK;

@@ -71,7 +71,7 @@ void habit_ages (habits *h) {
   keep (h, 1, 2, UNTIL_MADE);
 }
 
-/* As a loop in Python does it that clears the gradients before its next step. */
+/* A loop in Python that clears the gradients before its next step. */
 void habit_python (habits *h) {
   gpu *g = &h->g;
   CUdeviceptr x = 0, out = 0, grads[3] = { 0 };

@@ -40,7 +40,7 @@ void habit_streams (habits *h) {
   gpu_must (g, g->mem_free_host (input), "cuMemFreeHost");
 }
 
-/* As convolutions do it: a workspace of one stream that others fill by halves, side by side. */
+/* A workspace of one stream that others fill by halves, side by side, as convolutions do. */
 void habit_workspaces (habits *h) {
   gpu *g = &h->g;
   CUstream a = gpu_stream (g), b = gpu_stream (g), c = gpu_stream (g);
@@ -159,7 +159,7 @@ void habit_threads (habits *h) {
   }
 }
 
-/* Of a weight that no op changes, so that it is known what it is. */
+/* A weight that no op changes, so its value is known. */
 static void *snapshot (void *own) {
   trainer *t = own;
   gpu *g = &t->h->g;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The file of records: each is its kind, its length and so many words. */
+/* The file of records: each is its kind, its length, and words of that number. */
 #pragma once
 
 #include "executor/shim/state/shim.h"
